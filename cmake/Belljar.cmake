@@ -1,0 +1,33 @@
+# Build rules shared by every directory: one static library and one test program per directory of src/.
+
+add_library(belljar_options INTERFACE)
+target_include_directories(belljar_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
+target_compile_options(belljar_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wimplicit-fallthrough
+  -Werror -fno-strict-aliasing -ffunction-sections -fdata-sections -fstack-protector-strong)
+target_link_options(belljar_options INTERFACE -Wl,--gc-sections -Wl,-z,relro,-z,now)
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  target_compile_definitions(belljar_options INTERFACE _FORTIFY_SOURCE=2)
+endif()
+
+find_program(BELLJAR_MOLD mold)
+if(BELLJAR_MOLD)
+  target_link_options(belljar_options INTERFACE -fuse-ld=mold)
+endif()
+find_program(BELLJAR_CCACHE ccache)
+if(BELLJAR_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${BELLJAR_CCACHE})
+endif()
+
+# belljar_library(NAME SOURCES a.cc b.cc DEPS belljar_base ... TESTS a_test.cc ... TEST_DEPS ...)
+# Makes the static library belljar_NAME and, with tests, the program NAME_test whose cases ctest discovers.
+function(belljar_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;TESTS;TEST_DEPS" ${ARGN})
+  add_library(belljar_${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(belljar_${name} PUBLIC belljar_options ${ARG_DEPS})
+  if(BELLJAR_TESTS AND ARG_TESTS)
+    add_executable(${name}_test ${ARG_TESTS})
+    target_link_libraries(${name}_test PRIVATE belljar_${name} ${ARG_TEST_DEPS} GTest::gtest_main GTest::gmock)
+    gtest_discover_tests(${name}_test PROPERTIES LABELS unit DISCOVERY_TIMEOUT 60)
+  endif()
+endfunction()

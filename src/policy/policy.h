@@ -1,0 +1,84 @@
+// What one launch may read, write, reach, use and for how long. A value: built once, then only read.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace belljar::policy {
+
+enum class Mode : uint8_t { kNone, kJail, kBwrap, kDocker };
+enum class Network : uint8_t { kAllow, kDeny };
+enum class GitAccess : uint8_t { kRead, kWrite };
+
+// A host the guest may reach. `pattern` is canonical (lower case, A-labels, no trailing dot): `example.com` matches
+// itself, `*.example.com` its subdomains and not itself, an address literal itself. No ports means 80 and 443.
+struct HostRule {
+  std::string pattern;
+  std::optional<uint16_t> port;  // from `host:5432`
+  bool any_port = false;         // from `host:*`
+  std::string source;            // where the rule came from: "preset claude", "flag", "FILE:12:3"
+
+  bool operator==(const HostRule& other) const {
+    return pattern == other.pattern && port == other.port && any_port == other.any_port;
+  }
+};
+
+struct Isolation {
+  Mode mode = Mode::kJail;
+  Network network = Network::kDeny;
+  std::string docker_image;            // only with Mode::kDocker
+  std::vector<HostRule> allow_hosts;   // beyond what the agent preset allows
+};
+
+// Paths are absolute and normal, or start with `~/` (the home of the person who launches) or are `.`-relative to the
+// work folder as written; the plan resolves them.
+struct Files {
+  std::vector<std::string> read;
+  std::vector<std::string> write;
+  std::vector<std::string> hide;
+};
+
+// Every limit is optional: absent means the tier's default, which only names what every host can enforce.
+struct Limits {
+  std::optional<uint64_t> memory_bytes;   // needs a cgroup
+  std::optional<uint64_t> cpu_percent;    // 100 is one core; needs a cgroup
+  std::optional<uint64_t> pids;           // needs a cgroup
+  std::optional<uint64_t> processes;      // RLIMIT_NPROC, per user namespace
+  std::optional<uint64_t> scratch_bytes;  // home, /tmp, /run, /var/tmp, /dev/shm together
+  std::optional<uint64_t> scratch_files;  // inodes of the same
+  std::optional<uint64_t> open_files;     // RLIMIT_NOFILE
+  std::optional<uint64_t> file_bytes;     // RLIMIT_FSIZE
+  std::optional<uint64_t> wall_seconds;   // deadline on the boot clock
+};
+
+struct Env {
+  std::vector<std::string> allow;          // names passed from the launcher's environment
+  std::map<std::string, std::string> set;  // names given a value
+};
+
+// An agent CLI as a preset or a user's file describes it.
+struct Agent {
+  std::string name;                          // empty: no agent, no home paths
+  std::vector<std::string> commands;         // program names that start it: "claude"
+  std::vector<std::string> config_dirs;      // `~/…` folders bound read-write
+  std::vector<std::string> config_files;     // `~/…` files bound read-write
+  std::vector<std::string> credential_env;   // names passed when set
+  std::vector<std::string> hosts;            // model API and login hosts
+  std::vector<std::string> registries;       // package registries
+  std::map<std::string, std::string> env;    // set for the agent
+  std::vector<std::string> extra_arguments;  // put right after the program name: how its inner sandbox steps aside
+};
+
+struct Policy {
+  Isolation isolation;
+  Files files;
+  GitAccess git = GitAccess::kRead;
+  Limits limits;
+  Env env;
+  Agent agent;
+};
+
+}  // namespace belljar::policy
