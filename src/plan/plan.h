@@ -22,6 +22,7 @@ enum class MountKind : uint8_t {
   kProc,     // a new proc of the guest's pid namespace
   kPts,      // a new devpts
   kMask,     // nothing: an empty read-only file or folder in place of what is there, if anything
+  kReadOnly, // what the guest already has at `target`, made read-only: /proc/sys of its own proc
 };
 
 struct Mount {
@@ -29,7 +30,8 @@ struct Mount {
   std::string target;     // absolute path in the guest
   std::string source;     // by kind
   bool writable = false;
-  bool optional = false;  // a source that is missing when the launch starts is left out (masks of /proc)
+  bool idmap = false;     // a bind of the person's own files: attached through the id map when the identity has one
+  bool optional = false;  // a source or target that is missing when the launch starts is left out (masks of /proc)
   std::string reason;     // why it is there, for a person
 };
 
