@@ -29,8 +29,8 @@ struct HostRule {
 struct Isolation {
   Mode mode = Mode::kJail;
   Network network = Network::kDeny;
-  std::string docker_image;            // only with Mode::kDocker
-  std::vector<HostRule> allow_hosts;   // beyond what the agent preset allows
+  std::string docker_image;           // only with Mode::kDocker
+  std::vector<HostRule> allow_hosts;  // beyond what the agent preset allows
 };
 
 // Paths are absolute and normal, or start with `~/` (the home of the person who launches) or are `.`-relative to the
