@@ -13,26 +13,26 @@
 namespace belljar::plan {
 
 enum class MountKind : uint8_t {
-  kBind,     // `source` of the host, with everything mounted below it
-  kScratch,  // a folder of the guest's one bounded tmpfs, empty
-  kFolder,   // a plain folder of the read-only root
-  kLink,     // a symbolic link to `source`
-  kFile,     // a regular file with the text `source`, read-only
-  kDevice,   // one device node of the host
-  kProc,     // a new proc of the guest's pid namespace
-  kPts,      // a new devpts
-  kMask,     // nothing: an empty read-only file or folder in place of what is there, if anything
-  kReadOnly, // what the guest already has at `target`, made read-only: /proc/sys of its own proc
+  kBind,      // `source` of the host, with everything mounted below it
+  kScratch,   // a folder of the guest's one bounded tmpfs, empty
+  kFolder,    // a plain folder of the read-only root
+  kLink,      // a symbolic link to `source`
+  kFile,      // a regular file with the text `source`, read-only
+  kDevice,    // one device node of the host
+  kProc,      // a new proc of the guest's pid namespace
+  kPts,       // a new devpts
+  kMask,      // nothing: an empty read-only file or folder in place of what is there, if anything
+  kReadOnly,  // what the guest already has at `target`, made read-only: /proc/sys of its own proc
 };
 
 struct Mount {
   MountKind kind = MountKind::kBind;
-  std::string target;     // absolute path in the guest
-  std::string source;     // by kind
+  std::string target{};  // absolute path in the guest
+  std::string source{};  // by kind
   bool writable = false;
   bool idmap = false;     // a bind of the person's own files: attached through the id map when the identity has one
   bool optional = false;  // a source or target that is missing when the launch starts is left out (masks of /proc)
-  std::string reason;     // why it is there, for a person
+  std::string reason{};   // why it is there, for a person
 };
 
 // Who the guest is. When `idmap` is set the guest's host id owns nothing on disk, and the binds under
@@ -40,10 +40,10 @@ struct Mount {
 struct Identity {
   uid_t guest_uid = 0;  // what the agent sees
   gid_t guest_gid = 0;
-  uid_t host_uid = 0;   // what the kernel sees outside; never 0
+  uid_t host_uid = 0;  // what the kernel sees outside; never 0
   gid_t host_gid = 0;
   bool idmap = false;
-  uid_t disk_uid = 0;   // owner of the work folder, and so of what the agent writes
+  uid_t disk_uid = 0;  // owner of the work folder, and so of what the agent writes
   gid_t disk_gid = 0;
 };
 
@@ -65,19 +65,19 @@ struct ResourceLimits {
 struct Plan {
   policy::Mode mode = policy::Mode::kJail;
   policy::Network network = policy::Network::kDeny;
-  std::string work_folder;            // real path; writable; where the command starts unless chdir says otherwise
+  std::string work_folder;  // real path; writable; where the command starts unless chdir says otherwise
   std::string chdir;
   std::string home;
-  std::string agent;                  // name of the preset, or empty
-  std::vector<std::string> command;   // as executed, extra arguments included
-  std::string program;                // absolute path of command[0] in the guest
+  std::string agent;                 // name of the preset, or empty
+  std::vector<std::string> command;  // as executed, extra arguments included
+  std::string program;               // absolute path of command[0] in the guest
   Identity identity;
   std::vector<Mount> mounts;          // in the order they are made
   std::vector<std::string> writable;  // trees where the agent may write; the rest is read-only
   std::vector<EnvVar> env;
   ResourceLimits limits;
   std::vector<policy::HostRule> hosts;
-  uint16_t proxy_port = 0;            // on the guest's loopback; 0 with Network::kAllow
+  uint16_t proxy_port = 0;  // on the guest's loopback; 0 with Network::kAllow
   std::string hostname;
   std::vector<std::string> weakenings;  // named, and shown in the badge
   std::vector<std::string> notes;       // what a person should know: left out, not found

@@ -1,0 +1,176 @@
+#include "plan/explain.h"
+
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "policy/host_rule.h"
+
+namespace belljar::plan {
+namespace {
+
+using base::escape;
+
+constexpr size_t kNameWidth = 12;
+
+void line(std::string& out, std::string_view name, const std::string& text) {
+  out += name;
+  if (name.size() < kNameWidth) out.append(kNameWidth - name.size(), ' ');
+  out += text + "\n";
+}
+
+std::string size_text(uint64_t bytes) {
+  constexpr std::array<std::pair<unsigned, const char*>, 4> kUnits = {
+      {{40, "TiB"}, {30, "GiB"}, {20, "MiB"}, {10, "KiB"}}};
+  for (const auto& [shift, unit] : kUnits) {
+    if (bytes >= uint64_t{1} << shift && bytes % (uint64_t{1} << shift) == 0) {
+      return std::to_string(bytes >> shift) + " " + unit;
+    }
+  }
+  return std::to_string(bytes) + " bytes";
+}
+
+std::string identity_text(const Identity& identity) {
+  const auto pair = [](uint64_t uid, uint64_t gid) { return std::to_string(uid) + ":" + std::to_string(gid); };
+  std::string out = "user " + pair(identity.guest_uid, identity.guest_gid);
+  if (identity.host_uid != identity.guest_uid || identity.host_gid != identity.guest_gid) {
+    out += ", on the host " + pair(identity.host_uid, identity.host_gid);
+  }
+  if (identity.idmap) out += "; what it writes belongs to " + pair(identity.disk_uid, identity.disk_gid);
+  return out;
+}
+
+std::string network_text(const Plan& plan) {
+  if (plan.network == policy::Network::kAllow) return "allow: the host's";
+  if (plan.hosts.empty()) return "deny: no host is allowed";
+  return "deny, but for these hosts by way of 127.0.0.1:" + std::to_string(plan.proxy_port);
+}
+
+std::string mount_text(const Mount& mount) {
+  std::string out = "  " + escape(mount.target);
+  if (mount.kind == MountKind::kLink) out += " -> " + escape(mount.source);
+  if (mount.kind == MountKind::kBind && mount.source != mount.target) out += " = " + escape(mount.source);
+  return out + "  (" + escape(mount.reason) + ")\n";
+}
+
+// What of the mounts a person asks about, in the order they ask.
+void mounts_text(std::string& out, const Plan& plan) {
+  struct Group {
+    const char* title;
+    bool (*holds)(const Mount&);
+  };
+  static constexpr std::array<Group, 5> kGroups = {{
+      {"writable, on the host:", [](const Mount& m) { return m.kind == MountKind::kBind && m.writable; }},
+      {"read-only:",
+       [](const Mount& m) { return (m.kind == MountKind::kBind && !m.writable) || m.kind == MountKind::kReadOnly; }},
+      {"hidden:", [](const Mount& m) { return m.kind == MountKind::kMask; }},
+      {"private, gone at the end:", [](const Mount& m) { return m.kind == MountKind::kScratch; }},
+      {"made for the guest:",
+       [](const Mount& m) {
+         return m.kind == MountKind::kFolder || m.kind == MountKind::kLink || m.kind == MountKind::kFile ||
+                m.kind == MountKind::kDevice || m.kind == MountKind::kProc || m.kind == MountKind::kPts;
+       }},
+  }};
+  for (const Group& group : kGroups) {
+    std::string lines;
+    for (const Mount& mount : plan.mounts) {
+      if (group.holds(mount)) lines += mount_text(mount);
+    }
+    if (!lines.empty()) out += std::string("\n") + group.title + "\n" + lines;
+  }
+}
+
+void limits_text(std::string& out, const Plan& plan) {
+  const ResourceLimits& limits = plan.limits;
+  std::vector<std::string> parts{std::to_string(limits.processes) + " processes",
+                                 std::to_string(limits.open_files) + " open files"};
+  if (plan.mode != policy::Mode::kNone) {
+    parts.push_back(size_text(limits.scratch_bytes) + " and " + std::to_string(limits.scratch_files) +
+                    " files of scratch");
+  }
+  if (limits.file_bytes) parts.push_back("files of at most " + size_text(*limits.file_bytes));
+  if (limits.wall_seconds) parts.push_back(std::to_string(*limits.wall_seconds) + " s");
+  line(out, "limits", base::join(parts, ", "));
+}
+
+void list_text(std::string& out, const char* title, const std::vector<std::string>& lines) {
+  if (lines.empty()) return;
+  out += std::string("\n") + title + "\n";
+  for (const std::string& text : lines) out += "  " + escape(text) + "\n";
+}
+
+}  // namespace
+
+const char* to_text(policy::Mode mode) {
+  switch (mode) {
+    case policy::Mode::kNone:
+      return "none";
+    case policy::Mode::kJail:
+      return "jail";
+    case policy::Mode::kBwrap:
+      return "bwrap";
+    case policy::Mode::kDocker:
+      return "docker";
+  }
+  return "?";
+}
+
+const char* to_text(policy::Network network) {
+  return network == policy::Network::kAllow ? "allow" : "deny";
+}
+
+const char* to_text(MountKind kind) {
+  switch (kind) {
+    case MountKind::kBind:
+      return "bind";
+    case MountKind::kScratch:
+      return "scratch";
+    case MountKind::kFolder:
+      return "folder";
+    case MountKind::kLink:
+      return "link";
+    case MountKind::kFile:
+      return "file";
+    case MountKind::kDevice:
+      return "device";
+    case MountKind::kProc:
+      return "proc";
+    case MountKind::kPts:
+      return "pts";
+    case MountKind::kMask:
+      return "mask";
+    case MountKind::kReadOnly:
+      return "read-only";
+  }
+  return "?";
+}
+
+std::string explain_text(const Plan& plan) {
+  std::string out;
+  std::vector<std::string> words;
+  for (const std::string& word : plan.command) words.push_back(base::shell_quote(word));
+  line(out, "command", base::join(words, " "));
+  line(out, "program", escape(plan.program));
+  line(out, "in", escape(plan.chdir));
+  line(out, "mode", to_text(plan.mode));
+  line(out, "network", network_text(plan));
+  if (!plan.agent.empty()) line(out, "agent", escape(plan.agent));
+  line(out, "identity", identity_text(plan.identity));
+  limits_text(out, plan);
+  list_text(out, "weakened:", plan.weakenings);
+  list_text(out, "notes:", plan.notes);
+  std::vector<std::string> hosts;
+  for (const policy::HostRule& rule : plan.hosts) hosts.push_back(policy::to_text(rule) + "  (" + rule.source + ")");
+  list_text(out, "hosts:", hosts);
+  mounts_text(out, plan);
+  std::vector<std::string> variables;
+  for (const EnvVar& variable : plan.env) {
+    variables.push_back(variable.name + "=" + (variable.secret ? "***" : base::shell_quote(variable.value)));
+  }
+  list_text(out, "environment:", variables);
+  return out;
+}
+
+}  // namespace belljar::plan

@@ -1,0 +1,78 @@
+#include "plan/mount_table.h"
+
+#include <algorithm>
+
+#include "base/path.h"
+
+namespace belljar::plan {
+namespace {
+
+auto depth(const std::string& path) {
+  return path == "/" ? 0 : std::ranges::count(path, '/');
+}
+
+}  // namespace
+
+void MountTable::add(Mount mount) {
+  std::string target = mount.target;
+  mounts_.insert_or_assign(std::move(target), std::move(mount));
+}
+
+const Mount* MountTable::at(std::string_view target) const {
+  const auto found = mounts_.find(target);
+  return found == mounts_.end() ? nullptr : &found->second;
+}
+
+const Mount* MountTable::covering(std::string_view path) const {
+  for (std::string here(path); !here.empty(); here = base::parent_of(here)) {
+    const Mount* mount = at(here);
+    if (mount != nullptr && mount->kind != MountKind::kReadOnly) return mount;
+    if (here == "/") return nullptr;
+  }
+  return nullptr;
+}
+
+bool MountTable::shows(std::string_view path) const {
+  const Mount* mount = covering(path);
+  return mount != nullptr && (mount->kind == MountKind::kBind || mount->kind == MountKind::kDevice) &&
+         mount->source == mount->target;
+}
+
+bool MountTable::writes(std::string_view path) const {
+  if (!shows(path)) return false;
+  for (std::string here(path); here != "/"; here = base::parent_of(here)) {
+    const Mount* mount = at(here);
+    if (mount != nullptr) return mount->kind == MountKind::kBind && mount->writable;
+  }
+  return false;
+}
+
+const Mount* MountTable::below(std::string_view path) const {
+  const std::string prefix = path == "/" ? "/" : std::string(path) + "/";
+  const auto found = mounts_.upper_bound(prefix);
+  return found != mounts_.end() && found->first.starts_with(prefix) ? &found->second : nullptr;
+}
+
+void MountTable::add_links(const std::vector<LinkFact>& links, std::string_view reason) {
+  for (const LinkFact& link : links) {
+    if (shows(link.path) || at(link.path) != nullptr) continue;
+    add({.kind = MountKind::kLink, .target = link.path, .source = link.target, .reason = std::string(reason)});
+  }
+}
+
+std::vector<Mount> MountTable::in_order() const {
+  std::vector<Mount> out;
+  for (const auto& [target, mount] : mounts_) {
+    const bool plain = mount.kind == MountKind::kLink || mount.kind == MountKind::kFolder;
+    if (plain && shows(base::parent_of(target))) continue;
+    out.push_back(mount);
+  }
+  std::ranges::stable_sort(out, [](const Mount& a, const Mount& b) {
+    const bool mask_a = a.kind == MountKind::kMask;
+    const bool mask_b = b.kind == MountKind::kMask;
+    return mask_a != mask_b ? mask_b : depth(a.target) < depth(b.target);
+  });
+  return out;
+}
+
+}  // namespace belljar::plan

@@ -1,0 +1,354 @@
+#include "plan/user_mounts.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/path.h"
+#include "plan/program.h"
+#include "plan/system_mounts.h"
+
+namespace belljar::plan {
+namespace {
+
+constexpr std::array kSharedScratch = {"/tmp", "/var/tmp"};
+
+// Why a guest may not write to the whole of `path`, or empty.
+std::string never_writable(const Draft& draft, std::string_view path) {
+  if (path == "/") return "it is the root folder";
+  if (path == draft.real_home) return "it is the home, with every login and key in it";
+  if (base::is_within(draft.real_home, path)) return "the home lies in it, with every login and key";
+  if (is_system_path(path)) return "it belongs to the system";
+  for (const char* scratch : kSharedScratch) {
+    if (base::is_within(scratch, path)) return "programs of the host share it; the guest has its own";
+  }
+  return {};
+}
+
+// Why a guest may not read the whole of `path`, or empty.
+std::string never_readable(const Draft& draft, std::string_view path) {
+  if (path == "/") return "it is the root folder";
+  if (base::is_within(draft.real_home, path)) return "every login and key of the home would be in it";
+  for (const char* tree : {"/proc", "/sys", "/dev"}) {
+    if (base::is_within(path, tree)) return "the guest has its own, or none";
+  }
+  if (base::is_within("/run/user", path) || base::parent_of(path) == "/run/user") {
+    return "the sockets of the host's services are in it";
+  }
+  return {};
+}
+
+// Why root's guest, who writes as the owner of the work folder, cannot be given a file of this owner and file system
+// to write; or empty.
+std::string unmappable(const Draft& draft, const PathFact& fact) {
+  const Identity& identity = draft.identity;
+  if (!draft.facts.root) return {};
+  if (fact.uid != identity.disk_uid) {
+    return "it belongs to user " + std::to_string(fact.uid) + ", the work folder to user " +
+           std::to_string(identity.disk_uid);
+  }
+  if (identity.idmap && !fact.idmap_possible) return "its file system cannot be mounted with an id map";
+  return {};
+}
+
+// The file of the policy that `path` names, checked for what holds for reading and writing alike.
+base::Result<PathFact> policy_path(const Draft& draft, const char* list, const std::string& text, std::string& path) {
+  BELLJAR_ASSIGN(path, expand_path(text, draft.facts.home, draft.facts.work_folder));
+  PathFact fact = draft.fact(path);
+  if (fact.kind == FileKind::kAbsent) {
+    return base::refuse(list, text, "there is no '" + path + "', refusing", "create it, or take it out of the policy");
+  }
+  if (fact.kind == FileKind::kOther) {
+    return base::refuse(list, text, "it is a socket, FIFO or device, refusing", "name a file or a folder");
+  }
+  return fact;
+}
+
+base::Status add_write(Draft& draft, const std::string& text) {
+  std::string path;
+  BELLJAR_ASSIGN(const PathFact fact, policy_path(draft, "files.write", text, path));
+  if (const std::string why = never_writable(draft, fact.real); !why.empty()) {
+    return base::refuse("files.write", text, why + ", refusing", "name the folder inside it that the agent needs");
+  }
+  if (draft.policy.git == policy::GitAccess::kRead && base::is_within(fact.real, draft.facts.work_folder + "/.git")) {
+    return base::refuse("files.write", text, "git = \"read\" keeps '.git' read-only, refusing",
+                        "set git = \"write\", or take the path out");
+  }
+  if (const std::string why = unmappable(draft, fact); !why.empty()) {
+    return base::refuse("files.write", text, why + ", refusing", "start belljar as the owner of both");
+  }
+  draft.table.add_links(fact.links, "leads to " + text);
+  if (draft.table.writes(fact.real)) return {};
+  draft.table.add({.target = fact.real,
+                   .source = fact.real,
+                   .writable = true,
+                   .idmap = draft.identity.idmap,
+                   .reason = std::string(kWriteReason)});
+  return {};
+}
+
+base::Status add_read(Draft& draft, const std::string& text, const std::vector<std::string>& written) {
+  std::string path;
+  BELLJAR_ASSIGN(const PathFact fact, policy_path(draft, "files.read", text, path));
+  if (const std::string why = never_readable(draft, fact.real); !why.empty()) {
+    return base::refuse("files.read", text, why + ", refusing", "name the file or folder inside it that is needed");
+  }
+  if (fact.real == draft.facts.work_folder || std::ranges::find(written, fact.real) != written.end()) {
+    return base::refuse("files.read", text, "the same path is writable in this launch, refusing",
+                        "take it out of one of the two");
+  }
+  draft.table.add_links(fact.links, "leads to " + text);
+  const Mount* mask = draft.table.covering(fact.real);
+  if (mask != nullptr && mask->kind == MountKind::kMask && mask->target != fact.real) {
+    return base::refuse("files.read", text, "it lies in '" + mask->target + "', which is hidden, refusing",
+                        "name that folder itself");
+  }
+  if (draft.table.writes(fact.real) && draft.table.at(fact.real) == nullptr) {
+    draft.table.add({.kind = MountKind::kReadOnly, .target = fact.real, .reason = "files.read of the policy"});
+    return {};
+  }
+  if (draft.table.shows(fact.real) && draft.table.at(fact.real) == nullptr) return {};
+  const bool idmap = draft.maps(fact);
+  draft.table.add({.target = fact.real, .source = fact.real, .idmap = idmap, .reason = "files.read of the policy"});
+  const mode_t others = fact.kind == FileKind::kFolder ? 05 : 04;
+  if (draft.facts.root && fact.uid != draft.identity.host_uid && !idmap && (fact.mode & others) != others) {
+    draft.notes.push_back("the agent cannot read '" + fact.real + "': it belongs to user " + std::to_string(fact.uid) +
+                          " and is not open to others");
+  }
+  return {};
+}
+
+base::Status add_config(Draft& draft, const std::string& text, FileKind kind) {
+  const std::string agent = draft.policy.agent.name;
+  BELLJAR_ASSIGN(const std::string path, expand_path(text, draft.facts.home, draft.facts.work_folder));
+  const PathFact fact = draft.fact(path);
+  if (fact.kind == FileKind::kAbsent) {
+    draft.notes.push_back(text + " does not exist yet: what " + agent + " keeps there is gone after the session");
+    return {};
+  }
+  if (fact.kind != kind) {
+    draft.notes.push_back(text + " is not a " + (kind == FileKind::kFolder ? "folder" : "file") + " and was left out");
+    return {};
+  }
+  if (const std::string why = never_writable(draft, fact.real); !why.empty()) {
+    return base::refuse("agent " + agent, text, "it leads to '" + fact.real + "': " + why + ", refusing",
+                        "make it a folder of its own");
+  }
+  if (const std::string why = unmappable(draft, fact); !why.empty()) {
+    draft.notes.push_back(text + " was left out, so " + agent + " has no login or settings from there: " + why +
+                          " (start belljar as the owner of both)");
+    return {};
+  }
+  draft.table.add_links(fact.links, "leads to " + text);
+  draft.table.add({.target = fact.real,
+                   .source = fact.real,
+                   .writable = true,
+                   .idmap = draft.identity.idmap,
+                   .reason = "login and settings of " + agent});
+  return {};
+}
+
+base::Status hide_path(Draft& draft, const std::string& text) {
+  BELLJAR_ASSIGN(const std::string path, expand_path(text, draft.facts.home, draft.facts.work_folder));
+  const PathFact fact = draft.fact(path);
+  const auto contradiction = [&](const std::string& other) {
+    return base::refuse("files.hide", text, "'" + other + "' lies in it and is needed by this launch, refusing",
+                        "hide a smaller part, or take the other path out");
+  };
+  if (base::is_within(draft.facts.work_folder, fact.real)) return contradiction(draft.facts.work_folder);
+  for (const ProgramFile& file : draft.facts.program.files) {
+    if (base::is_within(file.file.real, fact.real)) return contradiction(file.file.real);
+  }
+  const Mount* here = draft.table.at(fact.real);
+  if (here != nullptr && here->kind == MountKind::kBind && (fact.real == "/opt" || fact.real == "/nix")) {
+    draft.table.remove(fact.real);
+    here = nullptr;
+  }
+  if (here != nullptr && here->kind != MountKind::kMask && here->kind != MountKind::kReadOnly) {
+    return contradiction(fact.real);
+  }
+  if (const Mount* below = draft.table.below(fact.real); below != nullptr && below->kind != MountKind::kMask) {
+    return contradiction(below->target);
+  }
+  if (fact.kind == FileKind::kAbsent || !draft.table.shows(fact.real)) return {};
+  draft.table.add({.kind = MountKind::kMask, .target = fact.real, .reason = "files.hide of the policy"});
+  return {};
+}
+
+}  // namespace
+
+void add_home(Draft& draft) {
+  const std::string& home = draft.facts.home;
+  const PathFact fact = draft.fact(home);
+  const bool unusable = home.empty() || fact.real == "/" || is_system_path(fact.real) ||
+                        (draft.table.shows(fact.real) && fact.kind != FileKind::kFolder);
+  if (unusable) {
+    draft.own_home = false;
+    draft.home = draft.real_home = "/home/agent";
+    draft.notes.push_back("the home '" + home + "' cannot be private: the guest's is '/home/agent'");
+  } else {
+    draft.home = home;
+    draft.real_home = fact.real;
+    draft.table.add_links(fact.links, "leads to the home");
+  }
+  draft.table.add({.kind = MountKind::kScratch,
+                   .target = draft.real_home,
+                   .writable = true,
+                   .reason = "private home, empty, gone at the end"});
+}
+
+base::Status add_work_folder(Draft& draft) {
+  const std::string& folder = draft.facts.work_folder;
+  if (base::normal_path(folder) != folder) {
+    return base::refuse("seal work folder", folder, "it is not a real path, refusing");
+  }
+  if (const std::string why = never_writable(draft, folder); !why.empty()) {
+    return base::refuse("seal work folder", folder, why + ", refusing", "start belljar in the folder of a project");
+  }
+  if (draft.fact(folder).kind != FileKind::kFolder) {
+    return base::refuse("seal work folder", folder, "it is not a folder, refusing");
+  }
+  draft.table.add({.target = folder,
+                   .source = folder,
+                   .writable = true,
+                   .idmap = draft.identity.idmap,
+                   .reason = "the work folder"});
+  return {};
+}
+
+base::Status add_agent_config(Draft& draft) {
+  const policy::Agent& agent = draft.policy.agent;
+  if (!draft.own_home && !(agent.config_dirs.empty() && agent.config_files.empty())) {
+    draft.notes.push_back("without a home of the person's, " + agent.name + " has no login and no settings");
+    return {};
+  }
+  for (const std::string& text : agent.config_dirs) BELLJAR_TRY(add_config(draft, text, FileKind::kFolder));
+  for (const std::string& text : agent.config_files) BELLJAR_TRY(add_config(draft, text, FileKind::kFile));
+  return {};
+}
+
+base::Status add_policy_files(Draft& draft) {
+  std::vector<std::string> written;
+  for (const std::string& text : draft.policy.files.write) {
+    BELLJAR_TRY(add_write(draft, text));
+    BELLJAR_ASSIGN(const std::string path, expand_path(text, draft.facts.home, draft.facts.work_folder));
+    written.push_back(draft.fact(path).real);
+  }
+  for (const std::string& text : draft.policy.files.read) BELLJAR_TRY(add_read(draft, text, written));
+  return {};
+}
+
+base::Status add_git(Draft& draft) {
+  const GitFact& git = draft.facts.git;
+  const std::string path = draft.facts.work_folder + "/.git";
+  const bool write = draft.policy.git == policy::GitAccess::kWrite;
+  const auto read_only = [&](const std::string& target, const char* reason) {
+    draft.table.add({.kind = MountKind::kReadOnly, .target = target, .reason = reason});
+  };
+  switch (git.kind) {
+    case GitFact::Kind::kNone:
+      draft.notes.push_back("the work folder has no '.git': one that the agent makes is not to be trusted");
+      return {};
+    case GitFact::Kind::kFolder:
+      if (!write) {
+        read_only(path, "git = \"read\"");
+        return {};
+      }
+      // A mount point cannot be renamed, so `.git` itself stays, and with it the parts that run commands.
+      draft.table.add({.target = path,
+                       .source = path,
+                       .writable = true,
+                       .idmap = draft.identity.idmap,
+                       .reason = "git = \"write\""});
+      if (git.has_links) {
+        return base::refuse("git = \"write\"", draft.facts.work_folder,
+                            "hooks or config of '.git' is a link, which the agent could replace, refusing",
+                            "make it a real folder or file, or set git = \"read\"");
+      }
+      if (git.has_hooks) read_only(path + "/hooks", "what git executes");
+      if (git.has_config) read_only(path + "/config", "what git obeys");
+      draft.weakenings.emplace_back(
+          "git = write: the agent can change history, refs and anything in '.git' but hooks and config that exist");
+      return {};
+    case GitFact::Kind::kLink:
+      if (write) {
+        return base::refuse("git = \"write\"", draft.facts.work_folder, "'.git' is a link, refusing",
+                            "set git = \"read\", or start in the folder it leads to");
+      }
+      if (base::is_within(git.common.real, draft.facts.work_folder) && git.common.real != draft.facts.work_folder &&
+          git.common.kind != FileKind::kAbsent) {
+        read_only(git.common.real, "'.git' leads here");
+      }
+      draft.notes.push_back("'.git' is a link to '" + git.common.real + "': the agent can replace the link");
+      return {};
+    case GitFact::Kind::kWorktree:
+      if (write) {
+        return base::refuse("git = \"write\"", draft.facts.work_folder,
+                            "it is a linked worktree, which this version can only give read-only, refusing",
+                            "set git = \"read\" and commit outside");
+      }
+      read_only(path, "names the repository of this worktree");
+      if (is_private(git.common.real, draft.real_home)) {
+        draft.notes.push_back("the repository '" + git.common.real + "' was left out: credentials lie beside it");
+      } else if (!draft.table.shows(git.common.real)) {
+        draft.table.add({.target = git.common.real,
+                         .source = git.common.real,
+                         .idmap = draft.maps(git.common),
+                         .reason = "repository of this worktree"});
+      }
+      return {};
+    case GitFact::Kind::kUnverified:
+      read_only(path, "names a repository elsewhere");
+      draft.notes.push_back("'.git' names a repository that was left out: " + git.reason);
+      return {};
+  }
+  return {};
+}
+
+base::Status hide_own_folders(Draft& draft) {
+  for (const std::string& path : draft.facts.own_folders) {
+    const PathFact fact = draft.fact(path);
+    const Mount* here = draft.table.at(fact.real);
+    const Mount* given = here != nullptr && here->kind != MountKind::kMask ? here : draft.table.below(fact.real);
+    if (given != nullptr) {
+      return base::refuse("seal", given->target, "it lies in belljar's own folder '" + fact.real + "', refusing",
+                          "use another folder");
+    }
+    if (!draft.table.shows(fact.real)) continue;
+    const std::string& root = draft.table.covering(fact.real)->target;
+    const bool exists = fact.kind != FileKind::kAbsent;
+    // A folder between the two could be renamed away, mask and all, and made anew; a missing one simply made.
+    if (draft.table.writes(fact.real) && !(exists && base::parent_of(fact.real) == root)) {
+      return base::refuse("seal", root,
+                          "the agent could write belljar's own folder '" + fact.real + "' in it, refusing",
+                          "name a smaller folder");
+    }
+    if (exists) draft.table.add({.kind = MountKind::kMask, .target = fact.real, .reason = "belljar's own"});
+  }
+  return {};
+}
+
+base::Status add_hidden(Draft& draft) {
+  for (const std::string& text : draft.policy.files.hide) BELLJAR_TRY(hide_path(draft, text));
+  return {};
+}
+
+base::Result<std::string> start_folder(const Draft& draft) {
+  const std::string& text = draft.request.chdir;
+  if (text.empty()) return draft.facts.work_folder;
+  BELLJAR_ASSIGN(const std::string path, expand_path(text, draft.facts.home, draft.facts.work_folder));
+  if (const Mount* here = draft.table.at(path)) {
+    if (here->kind == MountKind::kScratch || here->kind == MountKind::kFolder) return path;
+  }
+  const PathFact fact = draft.fact(path);
+  if (fact.kind != FileKind::kFolder) {
+    return base::refuse("--chdir", text, "it is not a folder, refusing", "name a folder inside the work folder");
+  }
+  if (!draft.table.shows(fact.real)) {
+    return base::refuse("--chdir", text, "the guest does not have it, refusing",
+                        "name a folder inside the work folder, or add it with --read");
+  }
+  return fact.real;
+}
+
+}  // namespace belljar::plan

@@ -1,0 +1,36 @@
+// What the guest gets of the person's own files. The steps are called in this order: each sees what the ones before it
+// have put into the draft's table.
+#pragma once
+
+#include "base/error.h"
+#include "plan/draft.h"
+
+namespace belljar::plan {
+
+// The guest's private home, at the person's own path where that can be.
+void add_home(Draft& draft);
+
+// The work folder, writable at its real path. Refuses `/`, the home, what is above it, and the system's folders.
+[[nodiscard]] base::Status add_work_folder(Draft& draft);
+
+// The folders and files in which the agent keeps its login, settings and history. What is missing or belongs to
+// another user is left out with a note.
+[[nodiscard]] base::Status add_agent_config(Draft& draft);
+
+// files.write and files.read. A path that is missing, special, or part of the system is refused; one in both lists
+// too. A read path inside a writable tree makes that part read-only.
+[[nodiscard]] base::Status add_policy_files(Draft& draft);
+
+// `.git` of the work folder: read-only, or writable by the policy's named weakening.
+[[nodiscard]] base::Status add_git(Draft& draft);
+
+// Belljar's own folders out of sight. Refuses a bind through which a guest could write there.
+[[nodiscard]] base::Status hide_own_folders(Draft& draft);
+
+// files.hide. Refuses to hide what the same policy gives.
+[[nodiscard]] base::Status add_hidden(Draft& draft);
+
+// Where the command starts, as a path that exists in the guest.
+[[nodiscard]] base::Result<std::string> start_folder(const Draft& draft);
+
+}  // namespace belljar::plan
