@@ -1,0 +1,281 @@
+#include "session/facts.h"
+
+#include <dirent.h>
+#include <linux/landlock.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "base/io.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "plan/identity.h"
+#include "session/find_program.h"
+#include "session/walk.h"
+
+namespace belljar::session {
+namespace {
+
+using plan::Facts;
+using plan::FileKind;
+using plan::PathFact;
+using plan::RootEntry;
+
+constexpr size_t kSmallFile = 64U << 10U;
+
+std::string value_of(const Launcher& launcher, std::string_view name) {
+  const auto found = launcher.environment.find(name);
+  return found == launcher.environment.end() ? std::string() : found->second;
+}
+
+// A regular file that is no link; empty when it is anything else.
+std::string text_of(const char* path) {
+  auto text = base::read_file(path, size_t{1} << 20U, false);
+  return text ? std::move(*text) : std::string();
+}
+
+RootEntry root_entry(const std::string& path) {
+  const PathFact fact = walk(path);
+  RootEntry out;
+  if (!fact.links.empty() && fact.links.front().path == path) {
+    out.kind = RootEntry::Kind::kLink;
+    out.target = fact.links.front().target;
+  } else if (fact.kind == FileKind::kFolder) {
+    out.kind = RootEntry::Kind::kFolder;
+  }
+  return out;
+}
+
+// The secrets of /etc that exist, by real path; ssh host keys are private when not `.pub`.
+std::vector<std::string> etc_secrets() {
+  std::vector<std::string> names;
+  for (const std::string_view name : plan::etc_secret_names()) names.emplace_back(name);
+  const std::unique_ptr<DIR, int (*)(DIR*)> ssh(::opendir("/etc/ssh"), &::closedir);
+  while (ssh) {
+    const dirent* entry = ::readdir(ssh.get());
+    if (entry == nullptr) break;
+    const std::string_view name(static_cast<const char*>(entry->d_name));
+    if (name.starts_with("ssh_host_") && name.ends_with("_key")) names.push_back("/etc/ssh/" + std::string(name));
+  }
+  std::vector<std::string> out;
+  for (const std::string& name : names) {
+    PathFact fact = walk(name);
+    if (fact.kind != FileKind::kAbsent) out.push_back(std::move(fact.real));
+  }
+  std::ranges::sort(out);
+  const auto repeated = std::ranges::unique(out);
+  out.erase(repeated.begin(), repeated.end());
+  return out;
+}
+
+std::vector<std::string> own_folders(const Launcher& launcher, const Facts& facts) {
+  std::vector<std::string> out;
+  const auto add = [&](const char* variable, const std::string& usual) {
+    // A variable that is set elsewhere does not undo the usual place, where an earlier launch may have kept things.
+    for (const std::string& folder : {base::normal_path(value_of(launcher, variable)), base::normal_path(usual)}) {
+      if (!folder.empty()) out.push_back((folder == "/" ? "" : folder) + "/belljar");
+    }
+  };
+  const std::string home = facts.home.empty() ? "" : facts.home + "/";
+  add("XDG_STATE_HOME", home.empty() ? "" : home + ".local/state");
+  add("XDG_DATA_HOME", home.empty() ? "" : home + ".local/share");
+  add("XDG_CONFIG_HOME", home.empty() ? "" : home + ".config");
+  add("XDG_CACHE_HOME", home.empty() ? "" : home + ".cache");
+  add("XDG_RUNTIME_DIR", "/run/user/" + std::to_string(facts.uid));
+  std::ranges::sort(out);
+  const auto repeated = std::ranges::unique(out);
+  out.erase(repeated.begin(), repeated.end());
+  return out;
+}
+
+std::string home_of(const Launcher& launcher, const Facts& facts) {
+  std::string home = base::normal_path(value_of(launcher, "HOME"));
+  if (!home.empty()) return home;
+  for (const plan::User& user : plan::users_of(facts.passwd)) {
+    if (user.uid == facts.uid) return base::normal_path(user.home);
+  }
+  return {};
+}
+
+std::vector<plan::IdRange> id_ranges() {
+  std::vector<plan::IdRange> out;
+  const auto text = base::read_file("/proc/self/uid_map", kSmallFile);
+  if (!text) return out;
+  for (const std::string_view line : base::split(*text, '\n')) {
+    std::vector<uint64_t> numbers;
+    for (const std::string_view word : base::split(line, ' ')) {
+      uint64_t number = 0;
+      if (base::parse_uint(word, number)) numbers.push_back(number);
+    }
+    if (numbers.size() == 3) {
+      out.push_back({static_cast<uint32_t>(numbers[0]), static_cast<uint32_t>(numbers[2])});
+    }
+  }
+  return out;
+}
+
+std::vector<gid_t> own_groups() {
+  const int count = ::getgroups(0, nullptr);
+  std::vector<gid_t> out(count > 0 ? static_cast<size_t>(count) : 0);
+  const int got = ::getgroups(static_cast<int>(out.size()), out.data());
+  out.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  return out;
+}
+
+uint64_t hard_limit(__rlimit_resource resource) {
+  rlimit limit{};
+  return ::getrlimit(resource, &limit) == 0 ? limit.rlim_max : 0;
+}
+
+void gather_person(Facts& facts, const Launcher& launcher) {
+  facts.uid = ::geteuid();
+  facts.gid = ::getegid();
+  facts.groups = own_groups();
+  facts.root = facts.uid == 0;
+  facts.launcher = ::getpid();
+  if (facts.root) facts.id_ranges = id_ranges();
+  facts.passwd = text_of("/etc/passwd");
+  facts.group = text_of("/etc/group");
+  facts.environment = launcher.environment;
+  facts.home = home_of(launcher, facts);
+  facts.own_folders = own_folders(launcher, facts);
+  facts.hard_open_files = hard_limit(RLIMIT_NOFILE);
+  facts.hard_processes = hard_limit(RLIMIT_NPROC);
+}
+
+void gather_system(Facts& facts) {
+  for (const std::string_view name : plan::root_entry_names()) {
+    facts.root_entries.emplace(name, root_entry(std::string(name)));
+  }
+  facts.etc_secrets = etc_secrets();
+  for (const std::string_view name : plan::device_names()) {
+    if (walk("/dev/" + std::string(name)).kind == FileKind::kOther) facts.devices.emplace_back(name);
+  }
+  facts.resolver = walk("/etc/resolv.conf");
+  if (!facts.resolver.links.empty() && facts.resolver.kind == FileKind::kFile) {
+    auto text = base::read_file(facts.resolver.real, kSmallFile);
+    if (text) {
+      facts.resolver_text = std::move(*text);
+    } else {
+      facts.resolver.kind = FileKind::kAbsent;
+    }
+  }
+  facts.localtime = walk("/etc/localtime");
+  facts.hosts = text_of("/etc/hosts");
+  facts.cpu_topology = walk("/sys/devices/system/cpu").kind == FileKind::kFolder;
+  const long abi = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  facts.landlock_abi = abi > 0 ? static_cast<int>(abi) : 0;
+}
+
+// The path that a file of git's names: its first line without `prefix`, relative to `folder`, followed.
+// Absent when the file cannot be read or says nothing of the kind.
+PathFact named_by(const std::string& file, std::string_view prefix, const std::string& folder) {
+  const auto text = base::read_file(file, kSmallFile, false);
+  if (!text || !text->starts_with(prefix)) return {};
+  std::string path = text->substr(prefix.size());
+  if (const size_t end = path.find_last_not_of("\r\n"); end == std::string::npos) {
+    return {};
+  } else {
+    path.resize(end + 1);
+  }
+  if (path.contains('\0')) return {};
+  return walk(path.front() == '/' ? path : folder + "/" + path);
+}
+
+bool looks_like_repository(const std::string& folder) {
+  return walk(folder + "/HEAD").kind == FileKind::kFile && walk(folder + "/objects").kind == FileKind::kFolder;
+}
+
+// Why the folder at `gitdir` is not the other half of the worktree whose `.git` is `dot_git`, or empty.
+std::string worktree_fault(const PathFact& gitdir, const PathFact& dot_git, const std::string& work_folder) {
+  if (gitdir.kind != FileKind::kFolder) return "it does not exist";
+  if (base::is_within(gitdir.real, work_folder)) return "it lies in the work folder itself";
+  if (gitdir.uid != dot_git.uid) return "it belongs to another user";
+  const std::string worktrees = base::parent_of(gitdir.real);
+  if (base::name_of(worktrees) != "worktrees") return "it is not a worktree's";
+  const std::string common = base::parent_of(worktrees);
+  if (named_by(gitdir.real + "/commondir", "", gitdir.real).real != common || !looks_like_repository(common)) {
+    return "it is not inside a repository";
+  }
+  if (named_by(gitdir.real + "/gitdir", "", gitdir.real).real != dot_git.real) return "it does not point back here";
+  return {};
+}
+
+}  // namespace
+
+plan::GitFact look_at_git(const std::string& work_folder, bool idmap) {
+  using Kind = plan::GitFact::Kind;
+  plan::GitFact out;
+  const std::string path = work_folder + "/.git";
+  const PathFact fact = walk(path, idmap);
+  if (!fact.links.empty()) {
+    out.kind = Kind::kLink;
+    out.common = fact;
+    return out;
+  }
+  if (fact.kind == FileKind::kFolder) {
+    out.kind = Kind::kFolder;
+    const auto part = [&](const char* name, FileKind kind, bool& has) {
+      const PathFact found = walk(path + "/" + name);
+      has = found.kind == kind && found.links.empty();
+      out.has_links = out.has_links || !found.links.empty();
+    };
+    part("hooks", FileKind::kFolder, out.has_hooks);
+    part("config", FileKind::kFile, out.has_config);
+    return out;
+  }
+  if (fact.kind != FileKind::kFile) return out;
+  const PathFact gitdir = named_by(path, "gitdir: ", work_folder);
+  out.reason = worktree_fault(gitdir, fact, work_folder);
+  out.kind = out.reason.empty() ? Kind::kWorktree : Kind::kUnverified;
+  if (out.kind == Kind::kWorktree) out.common = walk(base::parent_of(base::parent_of(gitdir.real)), idmap);
+  if (out.kind == Kind::kUnverified) out.reason = "'" + gitdir.real + "': " + out.reason;
+  return out;
+}
+
+base::Result<Launcher> current_launcher() {
+  Launcher out;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const size_t at = text.find('=');
+    // The first of a name that occurs twice is the one getenv(3) finds.
+    if (at != std::string_view::npos && at != 0) out.environment.emplace(text.substr(0, at), text.substr(at + 1));
+  }
+  const std::unique_ptr<char, decltype(&std::free)> folder(::getcwd(nullptr, 0), &std::free);
+  // Linux puts "(unreachable)" before a folder outside the root (getcwd(3)).
+  if (!folder || *folder != '/') {
+    return base::system_error("find the current folder", "", folder ? ENOENT : errno, "cd to a folder that exists");
+  }
+  out.folder = folder.get();
+  return out;
+}
+
+base::Result<Facts> gather_facts(const policy::Policy& policy, const plan::Request& request, const Launcher& launcher) {
+  Facts facts;
+  BELLJAR_ASSIGN(facts.work_folder, base::real_path(launcher.folder));
+  gather_person(facts, launcher);
+  gather_system(facts);
+  facts.file_system = file_system_name(facts.work_folder);
+  facts.git = look_at_git(facts.work_folder, facts.root);
+  BELLJAR_ASSIGN(const std::vector<std::string> paths, plan::needed_paths(policy, facts, request));
+  for (const std::string& path : paths) facts.paths.emplace(path, walk(path, facts.root));
+  const std::vector<std::string> command = plan::command_of(policy, request);
+  if (command.empty()) return facts;
+  std::string folder = facts.work_folder;
+  if (!request.chdir.empty()) {
+    BELLJAR_ASSIGN(folder, plan::expand_path(request.chdir, facts.home, facts.work_folder));
+  }
+  const PathFact home = walk(facts.home.empty() ? "/" : facts.home);
+  facts.program = find_program(command.front(), value_of(launcher, "PATH"), folder, home.real, facts.root);
+  return facts;
+}
+
+}  // namespace belljar::session
