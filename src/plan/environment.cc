@@ -106,11 +106,9 @@ std::string guest_path(Draft& draft) {
   for (std::string& folder : path_folders(host != nullptr ? *host : kDefaultPath)) {
     const PathFact fact = draft.fact(folder);
     const bool shown = fact.kind == FileKind::kFolder && draft.table.shows(fact.real);
-    // A folder of the guest's own that got a program or a link to one.
-    const Mount* inside = draft.table.below(fact.real);
-    const bool has_program = inside != nullptr && base::parent_of(inside->target) == fact.real &&
-                             (inside->kind == MountKind::kLink || inside->kind == MountKind::kBind);
-    if (shown || (has_program && fact.kind == FileKind::kFolder)) {
+    // Or a folder of the guest's own that got a program or a link to one.
+    const bool has_program = fact.kind == FileKind::kFolder && draft.table.has_entry_in(fact.real);
+    if (shown || has_program) {
       draft.table.add_links(fact.links, "leads to a folder of PATH");
       kept.push_back(std::move(folder));
     } else if (fact.kind == FileKind::kFolder) {

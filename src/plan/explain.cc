@@ -1,10 +1,12 @@
 #include "plan/explain.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/path.h"
 #include "base/text.h"
 #include "policy/host_rule.h"
 
@@ -49,11 +51,38 @@ std::string network_text(const Plan& plan) {
 }
 
 std::string mount_text(const Mount& mount) {
-  std::string out = "  " + escape(mount.target);
+  std::string out = escape(mount.target);
   if (mount.kind == MountKind::kLink) out += " -> " + escape(mount.source);
   if (mount.kind == MountKind::kBind && mount.source != mount.target) out += " = " + escape(mount.source);
-  return out + "  (" + escape(mount.reason) + ")\n";
+  return out;
 }
+
+// Mounts of one reason share a line, by name alone after the first of the same folder.
+class Lines {
+ public:
+  void add(const Mount& mount) {
+    auto line = std::ranges::find(lines_, mount.reason, &Line::reason);
+    if (line == lines_.end()) line = lines_.insert(lines_.end(), Line{mount.reason, {}, {}});
+    const std::string folder = base::parent_of(mount.target);
+    std::string text = mount_text(mount);
+    if (folder != "/" && folder == line->folder) text = text.substr(escape(folder).size() + 1);
+    line->folder = folder;
+    line->texts.push_back(std::move(text));
+  }
+  [[nodiscard]] std::string text() const {
+    std::string out;
+    for (const Line& line : lines_) out += "  " + base::join(line.texts, ", ") + "  (" + escape(line.reason) + ")\n";
+    return out;
+  }
+
+ private:
+  struct Line {
+    std::string reason;
+    std::string folder;
+    std::vector<std::string> texts;
+  };
+  std::vector<Line> lines_;
+};
 
 // What of the mounts a person asks about, in the order they ask.
 void mounts_text(std::string& out, const Plan& plan) {
@@ -74,11 +103,11 @@ void mounts_text(std::string& out, const Plan& plan) {
        }},
   }};
   for (const Group& group : kGroups) {
-    std::string lines;
+    Lines lines;
     for (const Mount& mount : plan.mounts) {
-      if (group.holds(mount)) lines += mount_text(mount);
+      if (group.holds(mount)) lines.add(mount);
     }
-    if (!lines.empty()) out += std::string("\n") + group.title + "\n" + lines;
+    if (const std::string text = lines.text(); !text.empty()) out += std::string("\n") + group.title + "\n" + text;
   }
 }
 

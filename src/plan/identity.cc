@@ -51,7 +51,7 @@ base::Result<Identity> without_id_map(const Facts& facts, const PathFact& work) 
             ? "it belongs to root, and the ids a guest of root's needs are not in this user namespace"
             : "it belongs to root, and its file system (" + facts.file_system + ") cannot map that to another id";
     return base::refuse("seal work folder", facts.work_folder, why + ", refusing",
-                        "give the folder to an ordinary user: chown -R USER '" + facts.work_folder + "'");
+                        "give the folder to an ordinary user: chown -R USER " + base::shell_quote(facts.work_folder));
   }
   Identity out;
   out.guest_uid = out.host_uid = out.disk_uid = work.uid;
@@ -134,7 +134,8 @@ void add_accounts(MountTable& table, const Facts& facts, const Identity& identit
   // A home with a colon or a line end in it cannot be written in passwd(5), and would forge fields.
   const bool writable_home = home.find_first_of(":\n") == std::string::npos;
   const std::vector<User> users = users_of(facts.passwd);
-  if (!facts.passwd.empty() && user_with(users, identity.guest_uid) == nullptr) {
+  const auto plain = [&](const char* path) { return table.shows(path) && table.at(path) == nullptr; };
+  if (!facts.passwd.empty() && plain("/etc/passwd") && user_with(users, identity.guest_uid) == nullptr) {
     table.add({.kind = MountKind::kFile,
                .target = "/etc/passwd",
                .source = with_line(facts.passwd, name + ":x:" + std::to_string(identity.guest_uid) + ":" + gid +
@@ -142,7 +143,7 @@ void add_accounts(MountTable& table, const Facts& facts, const Identity& identit
                .reason = "the host's, with the guest's own user"});
   }
   const std::vector<gid_t> groups = groups_of(facts.group);
-  if (!facts.group.empty() && std::ranges::find(groups, identity.guest_gid) == groups.end()) {
+  if (!facts.group.empty() && plain("/etc/group") && std::ranges::find(groups, identity.guest_gid) == groups.end()) {
     table.add({.kind = MountKind::kFile,
                .target = "/etc/group",
                .source = with_line(facts.group, name + ":x:" + gid + ":"),

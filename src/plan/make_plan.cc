@@ -145,7 +145,8 @@ void add_hosts_file(Draft& draft) {
   } else {
     text = std::string("127.0.0.1 localhost ") + kHostname + "\n::1 localhost ip6-localhost ip6-loopback\n";
   }
-  if (draft.facts.hosts.empty()) return;  // the host has no such file to put it over
+  // Only over a file that the host has and the policy says nothing about.
+  if (draft.facts.hosts.empty() || !draft.table.shows("/etc/hosts") || draft.table.at("/etc/hosts") != nullptr) return;
   draft.table.add({.kind = MountKind::kFile,
                    .target = "/etc/hosts",
                    .source = std::move(text),

@@ -53,6 +53,21 @@ const Mount* MountTable::below(std::string_view path) const {
   return found != mounts_.end() && found->first.starts_with(prefix) ? &found->second : nullptr;
 }
 
+bool MountTable::has_entry_in(std::string_view path) const {
+  const std::string prefix = path == "/" ? "/" : std::string(path) + "/";
+  for (auto at = mounts_.upper_bound(prefix); at != mounts_.end() && at->first.starts_with(prefix); ++at) {
+    const Mount& mount = at->second;
+    const bool entry = mount.kind == MountKind::kLink || mount.kind == MountKind::kBind;
+    if (entry && base::parent_of(at->first) == path) return true;
+  }
+  return false;
+}
+
+const LinkFact* MountTable::made_by_guest(const std::vector<LinkFact>& links) const {
+  const auto found = std::ranges::find_if(links, [&](const LinkFact& link) { return writes(link.path); });
+  return found == links.end() ? nullptr : &*found;
+}
+
 void MountTable::add_links(const std::vector<LinkFact>& links, std::string_view reason) {
   for (const LinkFact& link : links) {
     if (shows(link.path) || at(link.path) != nullptr) continue;

@@ -29,6 +29,12 @@ class MountTable {
   // Any mount strictly below `path`, or null.
   [[nodiscard]] const Mount* below(std::string_view path) const;
 
+  // True when a bind or a link was put right into the folder `path`.
+  [[nodiscard]] bool has_entry_in(std::string_view path) const;
+
+  // The first of `links` that the guest, or one before it, could have made; or null.
+  [[nodiscard]] const LinkFact* made_by_guest(const std::vector<LinkFact>& links) const;
+
   // Adds the links among `links` that the guest would not see otherwise.
   void add_links(const std::vector<LinkFact>& links, std::string_view reason);
 

@@ -97,8 +97,7 @@ void keep_from_agent(Draft& draft, const ProgramFile& file, const std::string& n
 // True when an agent of an earlier session may have led the launch to this file, so that it would show a later guest a
 // file of the host's: by a link, or by the first line of a script, in a folder that it could write.
 bool led_by_guest(const MountTable& table, const ProgramFile& file) {
-  return table.writes(file.script) ||
-         std::ranges::any_of(file.file.links, [&](const LinkFact& link) { return table.writes(link.path); });
+  return table.writes(file.script) || table.made_by_guest(file.file.links) != nullptr;
 }
 
 base::Status add_tree(Draft& draft, const ProgramFile& file, const ProgramRoot& root, const PathFact& owner,
@@ -151,12 +150,15 @@ ProgramRoot program_root(const ProgramFile& file) {
   return {real, "", false};
 }
 
+bool is_credential(std::string_view path, std::string_view home) {
+  return std::ranges::any_of(kCredentials,
+                             [&](const char* name) { return base::is_within(path, std::string(home) + "/" + name); });
+}
+
 bool is_private(std::string_view path, std::string_view home) {
-  if (path == "/" || base::is_within(home, path)) return true;
-  return std::ranges::any_of(kCredentials, [&](const char* name) {
-    const std::string secret = std::string(home) + "/" + name;
-    return base::is_within(path, secret) || base::is_within(secret, path);
-  });
+  if (path == "/" || base::is_within(home, path) || is_credential(path, home)) return true;
+  return std::ranges::any_of(kCredentials,
+                             [&](const char* name) { return base::is_within(std::string(home) + "/" + name, path); });
 }
 
 base::Status check_program(const ProgramFact& program, const std::string& name) {

@@ -21,6 +21,9 @@ struct ProgramRoot {
 // like, the outermost `node_modules`, the venv, the package, else the file alone.
 [[nodiscard]] ProgramRoot program_root(const ProgramFile& file);
 
+// True when `path` is one of the places below the home where logins and keys are kept, or lies in one.
+[[nodiscard]] bool is_credential(std::string_view path, std::string_view home);
+
 // True when binding `path` would show credentials or the whole home, whose real path is `home`.
 [[nodiscard]] bool is_private(std::string_view path, std::string_view home);
 

@@ -51,6 +51,17 @@ std::string unmappable(const Draft& draft, const PathFact& fact) {
   return {};
 }
 
+// An agent of an earlier session may have put a link where the policy names a folder, to be given what lies behind it.
+base::Status refuse_guests_link(const Draft& draft, const std::string& list, const std::string& text,
+                                const PathFact& fact, bool write) {
+  const LinkFact* link = draft.table.made_by_guest(fact.links);
+  if (link == nullptr || (write ? draft.table.writes(fact.real) : draft.table.shows(fact.real))) return {};
+  return base::refuse(
+      list, text,
+      "the link '" + link->path + "' lies in a folder the agent can write, and leads to '" + fact.real + "', refusing",
+      "name what it leads to");
+}
+
 // The file of the policy that `path` names, checked for what holds for reading and writing alike.
 base::Result<PathFact> policy_path(const Draft& draft, const char* list, const std::string& text, std::string& path) {
   BELLJAR_ASSIGN(path, expand_path(text, draft.facts.home, draft.facts.work_folder));
@@ -61,6 +72,7 @@ base::Result<PathFact> policy_path(const Draft& draft, const char* list, const s
   if (fact.kind == FileKind::kOther) {
     return base::refuse(list, text, "it is a socket, FIFO or device, refusing", "name a file or a folder");
   }
+  BELLJAR_TRY(refuse_guests_link(draft, list, text, fact, std::string_view(list) == "files.write"));
   return fact;
 }
 
@@ -134,6 +146,7 @@ base::Status add_config(Draft& draft, const std::string& text, FileKind kind) {
     return base::refuse("agent " + agent, text, "it leads to '" + fact.real + "': " + why + ", refusing",
                         "make it a folder of its own");
   }
+  BELLJAR_TRY(refuse_guests_link(draft, "agent " + agent, text, fact, true));
   if (const std::string why = unmappable(draft, fact); !why.empty()) {
     draft.notes.push_back(text + " was left out, so " + agent + " has no login or settings from there: " + why +
                           " (start belljar as the owner of both)");
@@ -204,6 +217,10 @@ base::Status add_work_folder(Draft& draft) {
   }
   if (const std::string why = never_writable(draft, folder); !why.empty()) {
     return base::refuse("seal work folder", folder, why + ", refusing", "start belljar in the folder of a project");
+  }
+  if (is_credential(folder, draft.real_home)) {
+    return base::refuse("seal work folder", folder, "credentials are kept there, refusing",
+                        "start belljar in the folder of a project");
   }
   if (draft.fact(folder).kind != FileKind::kFolder) {
     return base::refuse("seal work folder", folder, "it is not a folder, refusing");

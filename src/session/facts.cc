@@ -42,8 +42,8 @@ std::string text_of(const char* path) {
   return text ? std::move(*text) : std::string();
 }
 
-RootEntry root_entry(const std::string& path) {
-  const PathFact fact = walk(path);
+RootEntry root_entry(Walker& walker, const std::string& path) {
+  const PathFact fact = walker.walk(path);
   RootEntry out;
   if (!fact.links.empty() && fact.links.front().path == path) {
     out.kind = RootEntry::Kind::kLink;
@@ -55,7 +55,7 @@ RootEntry root_entry(const std::string& path) {
 }
 
 // The secrets of /etc that exist, by real path; ssh host keys are private when not `.pub`.
-std::vector<std::string> etc_secrets() {
+std::vector<std::string> etc_secrets(Walker& walker) {
   std::vector<std::string> names;
   for (const std::string_view name : plan::etc_secret_names()) names.emplace_back(name);
   const std::unique_ptr<DIR, int (*)(DIR*)> ssh(::opendir("/etc/ssh"), &::closedir);
@@ -67,7 +67,8 @@ std::vector<std::string> etc_secrets() {
   }
   std::vector<std::string> out;
   for (const std::string& name : names) {
-    PathFact fact = walk(name);
+    if (!walker.exists(name)) continue;
+    PathFact fact = walker.walk(name);
     if (fact.kind != FileKind::kAbsent) out.push_back(std::move(fact.real));
   }
   std::ranges::sort(out);
@@ -151,15 +152,15 @@ void gather_person(Facts& facts, const Launcher& launcher) {
   facts.hard_processes = hard_limit(RLIMIT_NPROC);
 }
 
-void gather_system(Facts& facts) {
+void gather_system(Facts& facts, Walker& walker) {
   for (const std::string_view name : plan::root_entry_names()) {
-    facts.root_entries.emplace(name, root_entry(std::string(name)));
+    facts.root_entries.emplace(name, root_entry(walker, std::string(name)));
   }
-  facts.etc_secrets = etc_secrets();
+  facts.etc_secrets = etc_secrets(walker);
   for (const std::string_view name : plan::device_names()) {
-    if (walk("/dev/" + std::string(name)).kind == FileKind::kOther) facts.devices.emplace_back(name);
+    if (walker.walk("/dev/" + std::string(name)).kind == FileKind::kOther) facts.devices.emplace_back(name);
   }
-  facts.resolver = walk("/etc/resolv.conf");
+  facts.resolver = walker.walk("/etc/resolv.conf");
   if (!facts.resolver.links.empty() && facts.resolver.kind == FileKind::kFile) {
     auto text = base::read_file(facts.resolver.real, kSmallFile);
     if (text) {
@@ -168,16 +169,16 @@ void gather_system(Facts& facts) {
       facts.resolver.kind = FileKind::kAbsent;
     }
   }
-  facts.localtime = walk("/etc/localtime");
+  facts.localtime = walker.walk("/etc/localtime");
   facts.hosts = text_of("/etc/hosts");
-  facts.cpu_topology = walk("/sys/devices/system/cpu").kind == FileKind::kFolder;
+  facts.cpu_topology = walker.walk("/sys/devices/system/cpu").kind == FileKind::kFolder;
   const long abi = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
   facts.landlock_abi = abi > 0 ? static_cast<int>(abi) : 0;
 }
 
 // The path that a file of git's names: its first line without `prefix`, relative to `folder`, followed.
 // Absent when the file cannot be read or says nothing of the kind.
-PathFact named_by(const std::string& file, std::string_view prefix, const std::string& folder) {
+PathFact named_by(Walker& walker, const std::string& file, std::string_view prefix, const std::string& folder) {
   const auto text = base::read_file(file, kSmallFile, false);
   if (!text || !text->starts_with(prefix)) return {};
   std::string path = text->substr(prefix.size());
@@ -187,35 +188,39 @@ PathFact named_by(const std::string& file, std::string_view prefix, const std::s
     path.resize(end + 1);
   }
   if (path.contains('\0')) return {};
-  return walk(path.front() == '/' ? path : folder + "/" + path);
+  return walker.walk(path.front() == '/' ? path : folder + "/" + path);
 }
 
-bool looks_like_repository(const std::string& folder) {
-  return walk(folder + "/HEAD").kind == FileKind::kFile && walk(folder + "/objects").kind == FileKind::kFolder;
+bool looks_like_repository(Walker& walker, const std::string& folder) {
+  return walker.walk(folder + "/HEAD").kind == FileKind::kFile &&
+         walker.walk(folder + "/objects").kind == FileKind::kFolder;
 }
 
 // Why the folder at `gitdir` is not the other half of the worktree whose `.git` is `dot_git`, or empty.
-std::string worktree_fault(const PathFact& gitdir, const PathFact& dot_git, const std::string& work_folder) {
+std::string worktree_fault(Walker& walker, const PathFact& gitdir, const PathFact& dot_git,
+                           const std::string& work_folder) {
   if (gitdir.kind != FileKind::kFolder) return "it does not exist";
   if (base::is_within(gitdir.real, work_folder)) return "it lies in the work folder itself";
   if (gitdir.uid != dot_git.uid) return "it belongs to another user";
   const std::string worktrees = base::parent_of(gitdir.real);
   if (base::name_of(worktrees) != "worktrees") return "it is not a worktree's";
   const std::string common = base::parent_of(worktrees);
-  if (named_by(gitdir.real + "/commondir", "", gitdir.real).real != common || !looks_like_repository(common)) {
+  if (named_by(walker, gitdir.real + "/commondir", "", gitdir.real).real != common ||
+      !looks_like_repository(walker, common)) {
     return "it is not inside a repository";
   }
-  if (named_by(gitdir.real + "/gitdir", "", gitdir.real).real != dot_git.real) return "it does not point back here";
+  if (named_by(walker, gitdir.real + "/gitdir", "", gitdir.real).real != dot_git.real)
+    return "it does not point back here";
   return {};
 }
 
 }  // namespace
 
-plan::GitFact look_at_git(const std::string& work_folder, bool idmap) {
+plan::GitFact look_at_git(const std::string& work_folder, Walker& walker) {
   using Kind = plan::GitFact::Kind;
   plan::GitFact out;
   const std::string path = work_folder + "/.git";
-  const PathFact fact = walk(path, idmap);
+  const PathFact fact = walker.walk(path);
   if (!fact.links.empty()) {
     out.kind = Kind::kLink;
     out.common = fact;
@@ -224,7 +229,7 @@ plan::GitFact look_at_git(const std::string& work_folder, bool idmap) {
   if (fact.kind == FileKind::kFolder) {
     out.kind = Kind::kFolder;
     const auto part = [&](const char* name, FileKind kind, bool& has) {
-      const PathFact found = walk(path + "/" + name);
+      const PathFact found = walker.walk(path + "/" + name);
       has = found.kind == kind && found.links.empty();
       out.has_links = out.has_links || !found.links.empty();
     };
@@ -233,10 +238,10 @@ plan::GitFact look_at_git(const std::string& work_folder, bool idmap) {
     return out;
   }
   if (fact.kind != FileKind::kFile) return out;
-  const PathFact gitdir = named_by(path, "gitdir: ", work_folder);
-  out.reason = worktree_fault(gitdir, fact, work_folder);
+  const PathFact gitdir = named_by(walker, path, "gitdir: ", work_folder);
+  out.reason = worktree_fault(walker, gitdir, fact, work_folder);
   out.kind = out.reason.empty() ? Kind::kWorktree : Kind::kUnverified;
-  if (out.kind == Kind::kWorktree) out.common = walk(base::parent_of(base::parent_of(gitdir.real)), idmap);
+  if (out.kind == Kind::kWorktree) out.common = walker.walk(base::parent_of(base::parent_of(gitdir.real)));
   if (out.kind == Kind::kUnverified) out.reason = "'" + gitdir.real + "': " + out.reason;
   return out;
 }
@@ -262,19 +267,20 @@ base::Result<Facts> gather_facts(const policy::Policy& policy, const plan::Reque
   Facts facts;
   BELLJAR_ASSIGN(facts.work_folder, base::real_path(launcher.folder));
   gather_person(facts, launcher);
-  gather_system(facts);
+  Walker walker(facts.root);
+  gather_system(facts, walker);
   facts.file_system = file_system_name(facts.work_folder);
-  facts.git = look_at_git(facts.work_folder, facts.root);
+  facts.git = look_at_git(facts.work_folder, walker);
   BELLJAR_ASSIGN(const std::vector<std::string> paths, plan::needed_paths(policy, facts, request));
-  for (const std::string& path : paths) facts.paths.emplace(path, walk(path, facts.root));
+  for (const std::string& path : paths) facts.paths.emplace(path, walker.walk(path));
   const std::vector<std::string> command = plan::command_of(policy, request);
   if (command.empty()) return facts;
   std::string folder = facts.work_folder;
   if (!request.chdir.empty()) {
     BELLJAR_ASSIGN(folder, plan::expand_path(request.chdir, facts.home, facts.work_folder));
   }
-  const PathFact home = walk(facts.home.empty() ? "/" : facts.home);
-  facts.program = find_program(command.front(), value_of(launcher, "PATH"), folder, home.real, facts.root);
+  const PathFact home = walker.walk(facts.home.empty() ? "/" : facts.home);
+  facts.program = find_program(command.front(), value_of(launcher, "PATH"), folder, home.real, walker);
   return facts;
 }
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "plan/facts.h"
 #include "policy/policy.h"
+#include "session/walk.h"
 
 namespace belljar::session {
 
@@ -27,6 +28,6 @@ struct Launcher {
 // What `.git` of the folder at real path `work_folder` is. A linked worktree counts only when the folder it names lies
 // outside the work folder, belongs to the same user, is `COMMON/worktrees/NAME` of a repository, and its file `gitdir`
 // names this very `.git` (gitrepository-layout(5)): the `.git` file alone may be a guest's.
-[[nodiscard]] plan::GitFact look_at_git(const std::string& work_folder, bool idmap);
+[[nodiscard]] plan::GitFact look_at_git(const std::string& work_folder, Walker& walker);
 
 }  // namespace belljar::session

@@ -1,7 +1,6 @@
 #include "session/find_program.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,7 +12,6 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "session/walk.h"
 
 namespace belljar::session {
 namespace {
@@ -26,15 +24,10 @@ using plan::ProgramFile;
 constexpr size_t kFirstLine = 256;  // BINPRM_BUF_SIZE of the kernel
 constexpr size_t kMaxFiles = 6;     // the kernel follows four interpreters; env adds one each
 
-bool exists(const std::string& path) {
-  struct stat info{};
-  return ::lstat(path.c_str(), &info) == 0;
-}
-
 class Finder {
  public:
-  Finder(std::string_view path, std::string folder, std::string home, bool idmap)
-      : folders_(plan::path_folders(path)), folder_(std::move(folder)), home_(std::move(home)), idmap_(idmap) {}
+  Finder(std::string_view path, std::string folder, std::string home, Walker& walker)
+      : folders_(plan::path_folders(path)), folder_(std::move(folder)), home_(std::move(home)), walker_(walker) {}
 
   ProgramFact find(const std::string& name) {
     ProgramFact out;
@@ -51,7 +44,7 @@ class Finder {
 
  private:
   std::optional<ProgramFile> executable(const std::string& path) {
-    ProgramFile out{.path = path, .file = walk(path, idmap_)};
+    ProgramFile out{.path = path, .file = walker_.walk(path)};
     if (out.file.kind == FileKind::kAbsent) return std::nullopt;
     // access(2) by root says yes to what has any x bit; by others, what they may execute.
     if (out.file.kind != FileKind::kFile || ::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) != 0) {
@@ -67,11 +60,11 @@ class Finder {
     const size_t slash = whole.rfind('/');
     const std::string last = whole.substr(slash + 1);
     if (last.empty() || last == "." || last == "..") {
-      denied_ = exists(whole);
+      denied_ = walker_.exists(whole);
       return std::nullopt;
     }
     // The folder by its real path, so that the guest needs none of the links that lead there.
-    const PathFact folder = walk(whole.substr(0, slash + 1));
+    const PathFact folder = walker_.walk(whole.substr(0, slash + 1));
     return executable((folder.real == "/" ? "" : folder.real) + "/" + last);
   }
 
@@ -88,8 +81,8 @@ class Finder {
     for (const plan::LinkFact& link : file.file.links) places.push_back(link.path);
     for (const std::string& place : places) {
       const std::string folder = base::parent_of(base::parent_of(place));
-      if (folder != "/" && exists(folder + "/pyvenv.cfg")) {
-        file.venv = walk(folder, idmap_);
+      if (folder != "/" && walker_.exists(folder + "/pyvenv.cfg")) {
+        file.venv = walker_.walk(folder);
         return;
       }
     }
@@ -99,7 +92,7 @@ class Finder {
   void find_package(ProgramFile& file) const {
     std::string folder = base::parent_of(file.file.real);
     for (int i = 0; i < 4 && folder != "/" && !base::is_within(home_, folder); ++i) {
-      if (exists(folder + "/package.json")) {
+      if (walker_.exists(folder + "/package.json")) {
         file.package = folder;
         return;
       }
@@ -153,15 +146,15 @@ class Finder {
   std::vector<std::string> folders_;
   std::string folder_;
   std::string home_;
-  bool idmap_;
+  Walker& walker_;
   bool denied_ = false;
 };
 
 }  // namespace
 
 ProgramFact find_program(const std::string& name, std::string_view path, const std::string& folder,
-                         const std::string& home, bool idmap) {
-  return Finder(path, folder, home, idmap).find(name);
+                         const std::string& home, Walker& walker) {
+  return Finder(path, folder, home, walker).find(name);
 }
 
 }  // namespace belljar::session

@@ -64,20 +64,11 @@ std::string below(std::string folder, const std::string& name) {
   return folder + name;
 }
 
-std::optional<std::string> link_text(const std::string& path) {
+std::string link_text(const std::string& path) {
   std::array<char, PATH_MAX> buffer{};
   const ssize_t n = ::readlink(path.c_str(), buffer.data(), buffer.size());
-  if (n <= 0 || static_cast<size_t>(n) == buffer.size()) return std::nullopt;
-  return std::string(buffer.data(), static_cast<size_t>(n));
-}
-
-void describe(plan::PathFact& out, const struct stat& info) {
-  out.kind = S_ISDIR(info.st_mode)   ? plan::FileKind::kFolder
-             : S_ISREG(info.st_mode) ? plan::FileKind::kFile
-                                     : plan::FileKind::kOther;
-  out.uid = info.st_uid;
-  out.gid = info.st_gid;
-  out.mode = info.st_mode & 07777U;
+  if (n <= 0 || static_cast<size_t>(n) == buffer.size()) return {};
+  return {buffer.data(), static_cast<size_t>(n)};
 }
 
 // Stops at `here`, with what is left of the path put on as text.
@@ -91,47 +82,66 @@ void stop(plan::PathFact& out, std::string here, const std::deque<std::string>& 
 
 }  // namespace
 
-plan::PathFact walk(const std::string& path, bool idmap) {
+const Walker::Entry& Walker::look(const std::string& path) {
+  const auto [at, fresh] = entries_.try_emplace(path);
+  Entry& entry = at->second;
+  struct stat info{};
+  if (!fresh || ::lstat(path.c_str(), &info) != 0) return entry;
+  entry.exists = true;
+  entry.mode = info.st_mode;
+  entry.uid = info.st_uid;
+  entry.gid = info.st_gid;
+  entry.device = info.st_dev;
+  if (S_ISLNK(info.st_mode)) entry.link = link_text(path);
+  return entry;
+}
+
+bool Walker::exists(const std::string& path) {
+  return look(path).exists;
+}
+
+plan::PathFact Walker::walk(const std::string& path) {
   plan::PathFact out;
   std::deque<std::string> rest;
   prepend(rest, path);
   std::string here = "/";
-  struct stat info{};
-  if (::lstat("/", &info) != 0) return out;
   while (!rest.empty()) {
     const std::string name = std::move(rest.front());
     rest.pop_front();
     if (name == "..") {
       here = base::parent_of(here);
-      if (::lstat(here.c_str(), &info) != 0) break;
       continue;
     }
-    const std::string next = below(here, name);
-    if (::lstat(next.c_str(), &info) != 0) {
-      stop(out, next, rest);
+    std::string next = below(here, name);
+    const Entry& entry = look(next);
+    if (!entry.exists || (S_ISLNK(entry.mode) && (entry.link.empty() || out.links.size() == kMaxLinks))) {
+      stop(out, std::move(next), rest);
       return out;
     }
-    if (!S_ISLNK(info.st_mode)) {
-      here = next;
+    if (!S_ISLNK(entry.mode)) {
+      here = std::move(next);
       continue;
     }
-    const auto target = link_text(next);
-    if (!target || out.links.size() == kMaxLinks) {
-      stop(out, next, rest);
-      return out;
-    }
-    out.links.push_back({next, *target});
-    if (target->front() == '/') here.assign(1, '/');
-    prepend(rest, *target);
-    if (rest.empty() && ::lstat(here.c_str(), &info) != 0) break;
+    if (entry.link.front() == '/') here.assign(1, '/');
+    prepend(rest, entry.link);
+    out.links.push_back({std::move(next), entry.link});
   }
+  const Entry& entry = look(here);
   out.real = here;
-  describe(out, info);
-  out.idmap_possible = idmap && can_map_ids(here);
+  if (!entry.exists) return out;
+  out.kind = S_ISDIR(entry.mode)   ? plan::FileKind::kFolder
+             : S_ISREG(entry.mode) ? plan::FileKind::kFile
+                                   : plan::FileKind::kOther;
+  out.uid = entry.uid;
+  out.gid = entry.gid;
+  out.mode = entry.mode & 07777U;
+  out.idmap_possible = ids_ && can_map_ids(here, entry.device);
   return out;
 }
 
-bool can_map_ids(const std::string& path) {
+bool Walker::can_map_ids(const std::string& path, dev_t device) {
+  const auto [at, fresh] = devices_.try_emplace(device, false);
+  if (!fresh) return at->second;
   const auto magic = magic_of(path);
   const FileSystem* found = magic ? known(*magic) : nullptr;
   if (found == nullptr || found->major == 0) return false;
@@ -142,7 +152,8 @@ bool can_map_ids(const std::string& path) {
   if (::uname(&system) != 0 || std::sscanf(static_cast<const char*>(system.release), "%d.%d", &major, &minor) != 2) {
     return false;
   }
-  return major > found->major || (major == found->major && minor >= found->minor);
+  at->second = major > found->major || (major == found->major && minor >= found->minor);
+  return at->second;
 }
 
 std::string file_system_name(const std::string& path) {
