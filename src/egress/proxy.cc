@@ -1,0 +1,141 @@
+#include "egress/proxy.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "egress/client.h"
+#include "egress/member.h"
+#include "egress/relay.h"
+#include "egress/rules.h"
+#include "net/ares_resolver.h"
+#include "net/event_loop.h"
+
+namespace belljar::egress {
+namespace {
+
+// Accepts in a row before the connections at hand have their turn.
+constexpr int kAcceptBurst = 32;
+constexpr std::chrono::milliseconds kShortagePause{100};
+
+}  // namespace
+
+class Proxy::Impl final : private net::Watcher, private net::Alarm {
+ public:
+  Impl(std::unique_ptr<net::EventLoop> loop, base::Fd listener, Options options)
+      : options_(std::move(options)),
+        rules_(options_.rules),
+        loop_(std::move(loop)),
+        listener_(std::move(listener)),
+        resolver_(options_.make_resolver ? options_.make_resolver(*loop_) : net::make_ares_resolver(*loop_)),
+        pipes_(options_.max_pipes),
+        company_(*loop_),
+        context_{*loop_, *resolver_, rules_, options_, pipes_, log_, company_},
+        pause_(*loop_, *this) {}
+
+  ~Impl() override { loop_->forget(listener_.get(), *this); }
+
+  base::Status listen() { return loop_->watch(listener_.get(), EPOLLIN, *this); }
+
+  base::Status run() {
+    BELLJAR_TRY(loop_->run());
+    if (failure_ != 0) return base::system_error("accept4", "", failure_);
+    return {};
+  }
+  void stop() { loop_->stop(); }
+  [[nodiscard]] const DenialLog& log() const { return log_; }
+
+ private:
+  void on_events(uint32_t /*events*/) override {
+    for (int i = 0; i < kAcceptBurst; ++i) {
+      base::Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (!socket) {
+        accept_failed(errno);
+        return;
+      }
+      if (company_.size() >= options_.max_connections) {
+        Client::turn_away(context_, std::move(socket), Reason::kTooManyConnections);
+      } else {
+        Client::welcome(context_, std::move(socket));
+      }
+    }
+  }
+
+  // accept(2) also reports errors of the new connection; those concern nobody else.
+  void accept_failed(int code) {
+    switch (code) {
+      case EMFILE:
+      case ENFILE:
+      case ENOBUFS:
+      case ENOMEM:
+        // The listener stays readable: without a pause this would spin until a descriptor is free.
+        loop_->forget(listener_.get(), *this);
+        pause_.arm(kShortagePause);
+        return;
+      case EBADF:
+      case EINVAL:
+      case ENOTSOCK:
+      case EOPNOTSUPP:
+        failure_ = code;
+        loop_->stop();
+        return;
+      default:
+        return;
+    }
+  }
+
+  void on_alarm() override {
+    if (!listen()) pause_.arm(kShortagePause);
+  }
+
+  // In this order: what is below goes first, while what it refers to is still there.
+  Options options_;
+  Rules rules_;
+  DenialLog log_;
+  std::unique_ptr<net::EventLoop> loop_;
+  base::Fd listener_;
+  std::unique_ptr<net::Resolver> resolver_;
+  PipePool pipes_;
+  Company company_;
+  Context context_;
+  net::Timer pause_;
+  int failure_ = 0;
+};
+
+Proxy::Proxy(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Proxy::~Proxy() = default;
+
+base::Result<std::unique_ptr<Proxy>> Proxy::create(base::Fd listener, Options options) {
+  int listening = 0;
+  socklen_t length = sizeof listening;
+  if (::getsockopt(listener.get(), SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) != 0) {
+    return base::system_error("proxy", "listener", errno);
+  }
+  if (listening == 0) return base::refuse("proxy", "listener", "the socket does not listen");
+  const int flags = ::fcntl(listener.get(), F_GETFL);
+  if (flags < 0 || ::fcntl(listener.get(), F_SETFL, flags | O_NONBLOCK) != 0) {
+    return base::system_error("proxy", "listener", errno);
+  }
+  BELLJAR_ASSIGN(auto loop, net::EventLoop::create());
+  auto impl = std::make_unique<Impl>(std::move(loop), std::move(listener), std::move(options));
+  BELLJAR_TRY(impl->listen());
+  return std::unique_ptr<Proxy>(new Proxy(std::move(impl)));
+}
+
+base::Status Proxy::run() {
+  return impl_->run();
+}
+void Proxy::stop() {
+  impl_->stop();
+}
+std::vector<Denial> Proxy::denials() const {
+  return impl_->log().denials();
+}
+uint64_t Proxy::unlisted_denials() const {
+  return impl_->log().unlisted();
+}
+
+}  // namespace belljar::egress

@@ -1,0 +1,186 @@
+#include "net/event_loop.h"
+
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace belljar::net {
+
+void Timer::arm(std::chrono::nanoseconds span) {
+  const auto at = base::boot_now() + span;
+  if (index_ == kIdle) {
+    at_ = at;
+    loop_.heap_.push_back(this);
+    index_ = loop_.heap_.size() - 1;
+    loop_.heap_up(index_);
+    return;
+  }
+  at_ = at;
+  loop_.heap_up(index_);
+  loop_.heap_down(index_);
+}
+
+void Timer::disarm() {
+  if (index_ == kIdle) return;
+  const size_t hole = index_;
+  index_ = kIdle;
+  Timer* last = loop_.heap_.back();
+  loop_.heap_.pop_back();
+  if (last == this) return;
+  loop_.heap_place(hole, last);
+  loop_.heap_up(hole);
+  loop_.heap_down(last->index_);
+}
+
+base::Result<std::unique_ptr<EventLoop>> EventLoop::create() {
+  base::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll) return base::system_error("epoll_create1", "", errno);
+  base::Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake) return base::system_error("eventfd", "", errno);
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = nullptr;  // the only registration without a watcher
+  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0) {
+    return base::system_error("epoll_ctl", "eventfd", errno);
+  }
+  return std::unique_ptr<EventLoop>(new EventLoop(std::move(epoll), std::move(wake)));
+}
+
+EventLoop::~EventLoop() {
+  // Disposables may dispose of others while they go.
+  while (!disposed_.empty()) {
+    const auto last = std::exchange(disposed_, {});
+  }
+}
+
+base::Status EventLoop::watch(int fd, uint32_t events, Watcher& watcher) {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = &watcher;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return base::system_error("epoll_ctl", "add", errno);
+  return {};
+}
+
+base::Status EventLoop::change(int fd, uint32_t events, Watcher& watcher) {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = &watcher;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) != 0) return base::system_error("epoll_ctl", "mod", errno);
+  return {};
+}
+
+void EventLoop::forget(int fd, Watcher& watcher) {
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  for (size_t i = batch_at_; i < batch_end_; ++i) {
+    if (batch_[i].data.ptr == &watcher) batch_[i].events = 0;
+  }
+  if (!std::exchange(watcher.queued_, false)) return;
+  std::replace(again_.begin(), again_.end(), &watcher, static_cast<Watcher*>(nullptr));
+  std::replace(running_again_.begin(), running_again_.end(), &watcher, static_cast<Watcher*>(nullptr));
+}
+
+void EventLoop::again(Watcher& watcher) {
+  if (!std::exchange(watcher.queued_, true)) again_.push_back(&watcher);
+}
+
+void EventLoop::dispose(std::unique_ptr<Disposable> object) {
+  disposed_.push_back(std::move(object));
+}
+
+void EventLoop::stop() {
+  stopping_.store(true);
+  const uint64_t one = 1;
+  // Async-signal- and thread-safe; a full counter (EAGAIN) means that a wake-up is pending anyway.
+  [[maybe_unused]] const ssize_t n = ::write(wake_.get(), &one, sizeof one);
+}
+
+base::Status EventLoop::run() {
+  while (!stopping_.load()) {
+    const int n = ::epoll_wait(epoll_.get(), batch_.data(), static_cast<int>(batch_.size()), timeout());
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return base::system_error("epoll_wait", "", errno);
+    }
+    batch_end_ = static_cast<size_t>(n);
+    for (batch_at_ = 0; batch_at_ < batch_end_;) {
+      // Past this entry before the call: the callee may forget() itself and start a new watcher at the same address.
+      const epoll_event event = batch_[batch_at_++];
+      if (event.data.ptr == nullptr || event.events == 0) continue;
+      static_cast<Watcher*>(event.data.ptr)->on_events(event.events);
+    }
+    batch_at_ = batch_end_ = 0;
+    fire_due_timers();
+    run_again_list();
+    while (!disposed_.empty()) {
+      const auto gone = std::exchange(disposed_, {});
+    }
+  }
+  return {};
+}
+
+// epoll_wait(2) sleeps on CLOCK_MONOTONIC: after a suspend it wakes late by what was left, or at the first event, and
+// then finds everything due on the boot clock.
+int EventLoop::timeout() const {
+  if (!again_.empty()) return 0;
+  if (heap_.empty()) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(heap_.front()->at_ - base::boot_now()).count();
+  return static_cast<int>(std::clamp<int64_t>(left, 0, INT_MAX));
+}
+
+void EventLoop::fire_due_timers() {
+  if (heap_.empty()) return;
+  const auto now = base::boot_now();
+  while (!heap_.empty() && heap_.front()->at_ <= now) {
+    Timer* timer = heap_.front();
+    timer->disarm();
+    timer->alarm_.on_alarm();  // may destroy the timer
+  }
+}
+
+void EventLoop::run_again_list() {
+  running_again_.swap(again_);
+  for (size_t i = 0; i < running_again_.size(); ++i) {
+    Watcher* watcher = running_again_[i];
+    if (watcher == nullptr) continue;
+    running_again_[i] = nullptr;
+    watcher->queued_ = false;  // it may ask again from inside the call
+    watcher->on_events(0);
+  }
+  running_again_.clear();
+}
+
+void EventLoop::heap_place(size_t index, Timer* timer) {
+  heap_[index] = timer;
+  timer->index_ = index;
+}
+
+void EventLoop::heap_up(size_t index) {
+  Timer* timer = heap_[index];
+  while (index > 0) {
+    const size_t parent = (index - 1) / 2;
+    if (heap_[parent]->at_ <= timer->at_) break;
+    heap_place(index, heap_[parent]);
+    index = parent;
+  }
+  heap_place(index, timer);
+}
+
+void EventLoop::heap_down(size_t index) {
+  Timer* timer = heap_[index];
+  for (;;) {
+    size_t child = 2 * index + 1;
+    if (child >= heap_.size()) break;
+    if (child + 1 < heap_.size() && heap_[child + 1]->at_ < heap_[child]->at_) ++child;
+    if (timer->at_ <= heap_[child]->at_) break;
+    heap_place(index, heap_[child]);
+    index = child;
+  }
+  heap_place(index, timer);
+}
+
+}  // namespace belljar::net
