@@ -93,10 +93,10 @@ bool looks_secret(std::string_view name) {
   for (const char* mark : {"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "AUTH", "COOKIE"}) {
     if (upper.contains(mark)) return true;
   }
-  for (const char* end : {"KEY", "_PAT", "_PASS", "_DSN", "_PWD"}) {
+  for (const char* end : {"_KEY", "APIKEY", "_PAT", "_PASS", "_DSN", "_PWD"}) {
     if (upper.ends_with(end)) return true;
   }
-  return upper.contains("KEY_") || upper.ends_with("_URL_AUTH") || upper == "DATABASE_URL";
+  return upper.contains("_KEY_") || upper.ends_with("_URL_AUTH") || upper == "DATABASE_URL";
 }
 
 std::string guest_path(Draft& draft) {

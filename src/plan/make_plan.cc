@@ -110,7 +110,6 @@ base::Status add_mounts(Draft& draft, const std::string& command) {
   add_system(draft.table, draft.facts);
   add_home(draft);
   BELLJAR_TRY(add_work_folder(draft));
-  BELLJAR_ASSIGN(draft.identity, make_identity(draft.facts));
   BELLJAR_TRY(add_agent_config(draft));
   BELLJAR_TRY(add_policy_files(draft));
   BELLJAR_TRY(add_git(draft));

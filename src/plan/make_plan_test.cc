@@ -63,5 +63,192 @@ TEST(MakePlan, OrdersParentsFirstAndMasksLast) {
   EXPECT_TRUE(std::all_of(first_mask, plan->mounts.end(), [](const Mount& m) { return m.kind == MountKind::kMask; }));
 }
 
+TEST(MakePlan, RefusesWhatThisVersionOrTheModeCannotHold) {
+  struct Case {
+    const char* name;
+    void (*change)(Host&);
+    const char* message;
+  };
+  const Case cases[] = {
+      {"bwrap", [](Host& h) { h.policy.isolation.mode = policy::Mode::kBwrap; },
+       "isolation.mode 'bwrap': not in this version, refusing (use mode = \"jail\")"},
+      {"docker", [](Host& h) { h.policy.isolation.mode = policy::Mode::kDocker; },
+       "isolation.mode 'docker': not in this version, refusing (use mode = \"jail\")"},
+      {"none denies", [](Host& h) { h.policy.isolation.mode = policy::Mode::kNone; },
+       "isolation.network 'deny': mode = \"none\" has no boundary to hold it, refusing (use mode = \"jail\", or say "
+       "network = \"allow\")"},
+      {"none hides",
+       [](Host& h) {
+         h.policy.isolation.mode = policy::Mode::kNone;
+         h.policy.isolation.network = policy::Network::kAllow;
+         h.policy.files.hide = {"/opt"};
+       },
+       "files.hide '/opt': mode = \"none\" has no boundary to hold it, refusing (use mode = \"jail\")"},
+      {"memory", [](Host& h) { h.policy.limits.memory_bytes = 1; },
+       "limits 'memory': it needs a cgroup, which this version does not make, refusing (take it out of the policy, or "
+       "start belljar in a scope that has it: systemd-run --scope)"},
+      {"cpu", [](Host& h) { h.policy.limits.cpu_percent = 50; }, "limits 'cpu': it needs a cgroup"},
+      {"pids", [](Host& h) { h.policy.limits.pids = 5; }, "limits 'pids': it needs a cgroup"},
+      {"open files", [](Host& h) { h.policy.limits.open_files = 20001; },
+       "limits 'open_files': 20001 is more than this host's hard limit of 20000, refusing (ask for less, or raise the "
+       "hard limit (ulimit -H, limits.conf))"},
+      {"processes", [](Host& h) { h.policy.limits.processes = 60001; },
+       "limits 'processes': 60001 is more than this host's hard limit of 60000"},
+      {"no command", [](Host& h) { h.request.command.clear(); }, "run: no command is given (belljar run -- COMMAND)"},
+      {"NUL", [](Host& h) { h.request.command = {"sh", std::string("a\0b", 3)}; },
+       "run 'a\\x00b': an argument holds a NUL byte, refusing"},
+      {"bad host",
+       [](Host& h) {
+         h.agent();
+         h.policy.agent.hosts = {"http://x"};
+       },
+       "host rule 'http://x'"},
+  };
+  for (const bool root : {false, true}) {
+    for (const Case& test : cases) {
+      Host host(root);
+      test.change(host);
+      EXPECT_THAT(host.refusal(), ::testing::StartsWith(test.message)) << test.name << (root ? " as root" : "");
+    }
+  }
+}
+
+TEST(MakePlan, GivesEveryLimitAValueThatTheHostCanHold) {
+  Host host;
+  host.facts.hard_open_files = 1024;
+  host.policy.limits.wall_seconds = 60;
+  host.policy.limits.scratch_bytes = 1;
+  const auto plan = host.plan();
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->limits.open_files, 1024U);
+  EXPECT_EQ(plan->limits.processes, 4096U);
+  EXPECT_EQ(plan->limits.scratch_bytes, 1U);
+  EXPECT_EQ(plan->limits.scratch_files, 1'000'000U);
+  EXPECT_EQ(plan->limits.wall_seconds, 60U);
+  EXPECT_FALSE(plan->limits.file_bytes);
+}
+
+TEST(MakePlan, DeniedNetworkAllowsTheAgentsHostsAndThePolicys) {
+  Host host;
+  host.agent();
+  host.policy.isolation.allow_hosts = {{"api.anthropic.com", {}, false, "flag"}, {"example.com", 8443, false, "flag"}};
+  const auto plan = host.plan();
+  ASSERT_TRUE(plan);
+  ASSERT_EQ(plan->hosts.size(), 3U);
+  EXPECT_EQ(plan->hosts[0].pattern, "api.anthropic.com");
+  EXPECT_EQ(plan->hosts[0].source, "preset claude");
+  EXPECT_EQ(plan->hosts[1].pattern, "registry.npmjs.org");
+  EXPECT_EQ(plan->hosts[2].pattern, "example.com");
+  ASSERT_NE(mount_at(*plan, "/etc/hosts"), nullptr);
+  EXPECT_THAT(mount_at(*plan, "/etc/hosts")->source, Not(HasSubstr("intranet")));
+}
+
+TEST(MakePlan, AllowedNetworkIsANamedWeakening) {
+  Host host;
+  host.policy.isolation.network = policy::Network::kAllow;
+  host.policy.isolation.allow_hosts = {{"example.com", {}, false, "flag"}};
+  auto plan = host.plan();
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->proxy_port, 0);
+  EXPECT_TRUE(plan->hosts.empty());
+  ASSERT_EQ(plan->weakenings.size(), 1U);
+  EXPECT_THAT(plan->weakenings[0], HasSubstr("loopback"));
+  EXPECT_THAT(plan->weakenings[0], HasSubstr("metadata"));
+  EXPECT_THAT(plan->weakenings[0], Not(HasSubstr("abstract")));
+  EXPECT_TRUE(any_contains(plan->notes, "allow_hosts has no effect"));
+  EXPECT_EQ(variable(*plan, "HTTPS_PROXY"), nullptr);
+  EXPECT_THAT(mount_at(*plan, "/etc/hosts")->source, HasSubstr("intranet"));
+  host.facts.landlock_abi = 5;
+  plan = host.plan();
+  ASSERT_TRUE(plan);
+  EXPECT_THAT(plan->weakenings[0], HasSubstr("abstract unix sockets"));
+}
+
+TEST(MakePlan, ModeNoneSaysThatThereIsNoBoundary) {
+  Host host;
+  host.policy.isolation.mode = policy::Mode::kNone;
+  host.policy.isolation.network = policy::Network::kAllow;
+  host.facts.environment["SECRET_TOKEN"] = "x";
+  const auto plan = host.plan();
+  ASSERT_TRUE(plan) << plan.error().message();
+  EXPECT_TRUE(plan->mounts.empty());
+  EXPECT_THAT(plan->weakenings, ElementsAre(HasSubstr("no boundary")));
+  EXPECT_EQ(plan->program, "/usr/bin/sh");
+  EXPECT_EQ(plan->identity.host_uid, 1000U);
+  EXPECT_EQ(variable(*plan, "SECRET_TOKEN"), nullptr);
+}
+
+TEST(MakePlan, PutsTheAgentsArgumentsAfterItsOwnProgramOnly) {
+  Host host;
+  host.agent();
+  host.policy.agent.extra_arguments = {"--step-aside"};
+  auto plan = host.plan();
+  ASSERT_TRUE(plan);
+  EXPECT_THAT(plan->command, ElementsAre("sh", "-c", "true"));
+  host.request.command = {"/usr/local/bin/claude", "-p", "hi"};
+  plan = host.plan();
+  ASSERT_TRUE(plan);
+  EXPECT_THAT(plan->command, ElementsAre("/usr/local/bin/claude", "--step-aside", "-p", "hi"));
+  host.request.command.clear();
+  plan = host.plan();
+  ASSERT_TRUE(plan);
+  EXPECT_THAT(plan->command, ElementsAre("claude", "--step-aside"));
+}
+
+TEST(MakePlan, ResolverBehindALinkIsAFileWhereItLeads) {
+  Host host;
+  host.facts.resolver = through_link(path_fact(FileKind::kFile, "/run/systemd/resolve/stub-resolv.conf", 0, 0644),
+                                     "/etc/resolv.conf", "../run/systemd/resolve/stub-resolv.conf");
+  host.facts.resolver_text = "nameserver 127.0.0.53\n";
+  auto plan = host.plan();
+  ASSERT_TRUE(plan);
+  const Mount* file = mount_at(*plan, "/run/systemd/resolve/stub-resolv.conf");
+  ASSERT_NE(file, nullptr);
+  EXPECT_EQ(file->kind, MountKind::kFile);
+  EXPECT_EQ(file->source, "nameserver 127.0.0.53\n");
+  EXPECT_EQ(mount_at(*plan, "/run")->kind, MountKind::kScratch);
+  EXPECT_EQ(mount_at(*plan, "/etc/resolv.conf"), nullptr) << "the bind of /etc already has the link";
+
+  host.facts.resolver.kind = FileKind::kAbsent;
+  plan = host.plan();
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(mount_at(*plan, "/run/systemd/resolve/stub-resolv.conf"), nullptr);
+  EXPECT_TRUE(any_contains(plan->notes, "which is missing"));
+}
+
+TEST(MakePlan, GivesTheGuestWhatTheHostHas) {
+  Host host;
+  host.facts.root_entries["/nix"].kind = RootEntry::Kind::kFolder;
+  host.facts.root_entries["/bin"] = {RootEntry::Kind::kFolder, ""};
+  host.facts.root_entries["/lib64"] = {RootEntry::Kind::kAbsent, ""};
+  host.facts.localtime =
+      through_link(path_fact(FileKind::kFile, "/var/db/zone", 0, 0644), "/etc/localtime", "/var/db/zone");
+  host.facts.cpu_topology = false;
+  const auto plan = host.plan();
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(mount_at(*plan, "/nix")->kind, MountKind::kBind);
+  EXPECT_EQ(mount_at(*plan, "/bin")->kind, MountKind::kBind);
+  EXPECT_EQ(mount_at(*plan, "/lib64"), nullptr);
+  EXPECT_EQ(mount_at(*plan, "/var/db/zone")->kind, MountKind::kBind);
+  EXPECT_EQ(mount_at(*plan, "/sys/devices/system/cpu"), nullptr);
+}
+
+TEST(MakePlan, StartsWhereAsked) {
+  Host host;
+  host.folder("/home/alice/work/sub");
+  host.request.chdir = "sub";
+  auto plan = host.plan();
+  ASSERT_TRUE(plan) << plan.error().message();
+  EXPECT_EQ(plan->chdir, "/home/alice/work/sub");
+  host.request.chdir = "/tmp";
+  plan = host.plan();
+  ASSERT_TRUE(plan) << plan.error().message();
+  EXPECT_EQ(plan->chdir, "/tmp");
+  host.request.chdir = "/home/alice/other";
+  EXPECT_THAT(host.refusal(), HasSubstr("--chdir '/home/alice/other': it is not a folder, refusing"));
+  host.folder("/home/alice/other");
+  EXPECT_THAT(host.refusal(), HasSubstr("--chdir '/home/alice/other': the guest does not have it, refusing"));
+}
+
 }  // namespace
 }  // namespace belljar::plan

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/path.h"
+#include "plan/identity.h"
 #include "plan/program.h"
 #include "plan/system_mounts.h"
 
@@ -225,6 +226,7 @@ base::Status add_work_folder(Draft& draft) {
   if (draft.fact(folder).kind != FileKind::kFolder) {
     return base::refuse("seal work folder", folder, "it is not a folder, refusing");
   }
+  BELLJAR_ASSIGN(draft.identity, make_identity(draft.facts));
   draft.table.add({.target = folder,
                    .source = folder,
                    .writable = true,

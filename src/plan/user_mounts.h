@@ -11,6 +11,7 @@ namespace belljar::plan {
 void add_home(Draft& draft);
 
 // The work folder, writable at its real path. Refuses `/`, the home, what is above it, and the system's folders.
+// Its owner decides who the guest is, so this step sets the identity too.
 [[nodiscard]] base::Status add_work_folder(Draft& draft);
 
 // The folders and files in which the agent keeps its login, settings and history. What is missing or belongs to
