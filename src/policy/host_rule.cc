@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "policy/verdict.h"
 
 namespace belljar::policy {
 namespace {
@@ -15,18 +16,6 @@ namespace {
 constexpr size_t kMaxName = 253;   // RFC 1035 section 2.3.4 counts 255 octets on the wire: 253 as text
 constexpr size_t kMaxLabel = 63;   // the same section
 constexpr size_t kMaxInput = 512;  // longer text is not worth reading, nor quoting whole in a message
-
-// Why a text is refused, and what to write instead.
-struct Refusal {
-  std::string reason;
-  std::string hint;
-};
-template <class T>
-using Verdict = std::expected<T, Refusal>;
-
-std::unexpected<Refusal> no(std::string reason, std::string hint = {}) {
-  return std::unexpected(Refusal{std::move(reason), std::move(hint)});
-}
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
