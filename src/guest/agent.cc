@@ -1,0 +1,95 @@
+#include "guest/agent.h"
+
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <vector>
+
+#include "linux/clone.h"
+
+namespace belljar::guest {
+namespace {
+
+struct Start {
+  const char* program = nullptr;
+  char* const* arguments = nullptr;        // after one spare slot in front, for the shell of a script without `#!`
+  char* const* shell_arguments = nullptr;  // the same with the spare slot
+  char* const* environment = nullptr;
+  int terminal = -1;
+  bool terminal_stderr = false;
+  mode_t umask = 022;
+  int error = 0;
+};
+
+// In the child, which shares init's memory until it executes.
+int enter(void* argument) {
+  auto* start = static_cast<Start*>(argument);
+  if (start->terminal >= 0) {
+    ::setpgid(0, 0);
+    // SIGTTOU is blocked here, so a background process group may take the terminal (tcsetpgrp(3)).
+    ::tcsetpgrp(start->terminal, ::getpid());
+    ::dup2(start->terminal, STDIN_FILENO);
+    ::dup2(start->terminal, STDOUT_FILENO);
+    if (start->terminal_stderr) ::dup2(start->terminal, STDERR_FILENO);
+  } else {
+    ::setsid();
+  }
+  ::umask(start->umask);
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &standard, nullptr);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::execve(start->program, start->arguments, start->environment);
+  start->error = errno;
+  if (start->error == ENOEXEC) {
+    // As execvp(3) and every shell do for a script that names no interpreter.
+    ::execve("/bin/sh", start->shell_arguments, start->environment);
+  }
+  return 127;
+}
+
+std::vector<char*> pointers(const std::vector<std::string_view>& words, size_t spare) {
+  std::vector<char*> out(spare, nullptr);
+  out.reserve(spare + words.size() + 1);
+  for (const std::string_view word : words) out.push_back(const_cast<char*>(word.data()));
+  out.push_back(nullptr);
+  return out;
+}
+
+}  // namespace
+
+pid_t start_agent(const Config& config, int terminal) {
+  std::vector<char*> arguments = pointers(config.arguments, 1);
+  std::vector<char*> environment = pointers(config.environment, 0);
+  Start start;
+  start.program = config.program.data();
+  start.arguments = arguments.data() + 1;
+  std::vector<char*> shell_arguments = arguments;
+  std::array<char, 8> shell{"sh"};
+  shell_arguments[0] = shell.data();
+  if (shell_arguments.size() > 2) shell_arguments[1] = const_cast<char*>(start.program);
+  start.shell_arguments = shell_arguments.data();
+  start.environment = environment.data();
+  start.terminal = terminal;
+  start.terminal_stderr = config.terminal_stderr;
+  start.umask = config.umask;
+  alignas(16) std::array<char, 16384> stack;
+  const int64_t pid = linux::clone_sharing_memory(CLONE_VFORK, nullptr, -1, stack.data(), stack.size(), &enter, &start);
+  if (pid < 0) return static_cast<pid_t>(pid);
+  if (start.error != 0 && start.error != ENOEXEC) {
+    while (::waitpid(static_cast<pid_t>(pid), nullptr, 0) < 0 && errno == EINTR) {
+    }
+    return -start.error;
+  }
+  return static_cast<pid_t>(pid);
+}
+
+}  // namespace belljar::guest

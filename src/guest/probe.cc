@@ -1,0 +1,429 @@
+#include "guest/probe.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "base/fd.h"
+#include "base/io.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "guest/mountinfo.h"
+
+namespace belljar::guest {
+namespace {
+
+void put(auto& field, std::string_view text) {
+  const size_t size = std::min(text.size(), field.size() - 1);
+  std::memcpy(field.data(), text.data(), size);
+  field[size] = '\0';
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) text.remove_suffix(1);
+  return text;
+}
+
+// The value of `Key:` in /proc/self/status.
+std::string_view status_field(std::string_view status, std::string_view key) {
+  for (const std::string_view line : base::split(status, '\n')) {
+    if (line.starts_with(key) && line.size() > key.size() && line[key.size()] == ':') {
+      return trimmed(line.substr(key.size() + 1));
+    }
+  }
+  return {};
+}
+
+class Probe {
+ public:
+  Probe(const Config& config, const Observed& observed) : config_(config), observed_(observed) {}
+  ProbeRecord run();
+
+ private:
+  using Step = bool (Probe::*)();
+
+  bool fail(std::string_view subject, std::string_view expected, std::string_view found, int code = 0) {
+    put(record_.subject, subject);
+    put(record_.expected, expected);
+    put(record_.found, found);
+    record_.code = code;
+    return false;
+  }
+  bool must_equal(std::string_view subject, std::string_view expected, std::string_view found) {
+    return expected == found || fail(subject, expected, found);
+  }
+  // `result` is of a call that the filter must have refused with `wanted`.
+  bool must_be_refused(std::string_view call, long result, int wanted) {
+    const int code = errno;
+    if (result >= 0) return fail(call, strerrorname_np(wanted), "it was carried out");
+    return code == wanted || fail(call, strerrorname_np(wanted), strerrorname_np(code), code);
+  }
+
+  bool first_process();
+  bool namespaces();
+  bool identity();
+  bool host_root();
+  bool groups();
+  bool capabilities();
+  bool no_new_privileges();
+  bool seccomp();
+  bool set_id_bits();
+  bool terminal_injection();
+  bool namespace_limit();
+  bool not_dumpable();
+  bool parent_death_signal();
+  bool descriptors();
+  bool keyring();
+  bool mounts();
+  bool mount_is_strict(const MountEntry& entry, const ExpectedMount& expected, bool below);
+  bool proc();
+  bool scratch();
+  bool work_folder();
+  bool hostname();
+  bool interfaces();
+  bool loopback();
+  bool way_out();
+  bool landlock();
+  bool limits();
+  bool limit_is(const char* name, int resource, uint64_t wanted);
+
+  const Config& config_;
+  const Observed& observed_;
+  std::string status_;
+  ProbeRecord record_;
+};
+
+bool Probe::first_process() { return must_equal("getpid", "1", std::to_string(::getpid())); }
+
+bool Probe::namespaces() {
+  for (size_t i = 0; i < kNamespaceNames.size(); ++i) {
+    const std::string path = std::string("/proc/self/ns/") + kNamespaceNames[i];
+    struct stat found {};
+    if (::stat(path.c_str(), &found) != 0) return fail(path, "readable", strerrorname_np(errno), errno);
+    const uint64_t host = i < config_.host_namespaces.size() ? config_.host_namespaces[i] : 0;
+    if (host != 0 && host == found.st_ino) return fail(kNamespaceNames[i], "an own namespace", "the launcher's");
+  }
+  return true;
+}
+
+bool Probe::identity() {
+  const auto four = [](uint32_t id) {
+    const std::string text = std::to_string(id);
+    return text + '\t' + text + '\t' + text + '\t' + text;
+  };
+  record_.uid = ::getuid();
+  record_.gid = ::getgid();
+  return must_equal("uid", four(config_.uid), status_field(status_, "Uid")) &&
+         must_equal("gid", four(config_.gid), status_field(status_, "Gid"));
+}
+
+bool Probe::host_root() {
+  for (const char* path : {"/proc/self/uid_map", "/proc/self/gid_map"}) {
+    const auto map = base::read_file(path);
+    if (!map) return fail(path, "readable", "", map.error().code);
+    unsigned inside = 0;
+    unsigned outside = 0;
+    unsigned count = 0;
+    char more = 0;
+    if (std::sscanf(map->c_str(), "%u %u %u %c", &inside, &outside, &count, &more) != 3 || count != 1) {
+      return fail(path, "one id", trimmed(*map));
+    }
+    if (outside == 0) return fail(path, "an id that is not root outside", "0");
+  }
+  return true;
+}
+
+bool Probe::groups() {
+  const int count = ::getgroups(0, nullptr);
+  record_.groups = count < 0 ? 0 : static_cast<uint32_t>(count);
+  return !config_.launched_by_root || must_equal("supplementary groups", "0", std::to_string(count));
+}
+
+bool Probe::capabilities() {
+  return std::ranges::all_of(std::array{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"}, [&](const char* set) {
+    return must_equal(set, "0000000000000000", status_field(status_, set));
+  });
+}
+
+bool Probe::no_new_privileges() { return must_equal("NoNewPrivs", "1", status_field(status_, "NoNewPrivs")); }
+
+bool Probe::seccomp() {
+  if (!must_equal("Seccomp", "2", status_field(status_, "Seccomp"))) return false;
+  uint64_t filters = 0;
+  if (base::parse_uint(status_field(status_, "Seccomp_filters"), filters)) {
+    record_.seccomp_filters = static_cast<uint32_t>(filters);
+  }
+  // Without the filter the namespace limit would answer ENOSPC, and the kernel EAFNOSUPPORT or success.
+  return must_be_refused("unshare", ::unshare(CLONE_NEWUSER), EPERM) &&
+         must_be_refused("socket(AF_ALG)", ::socket(AF_ALG, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), EAFNOSUPPORT);
+}
+
+bool Probe::set_id_bits() {
+  const base::Fd file(::memfd_create("set-id", MFD_CLOEXEC));
+  if (!file) return fail("memfd_create", "a file", strerrorname_np(errno), errno);
+  return must_be_refused("fchmod 4700", ::fchmod(file.get(), S_ISUID | S_IRWXU), EPERM) &&
+         must_be_refused("fchmod 2700", ::fchmod(file.get(), S_ISGID | S_IRWXU), EPERM);
+}
+
+bool Probe::terminal_injection() {
+  // On a socket the kernel would say ENOTTY: EPERM can only be the filter's.
+  char byte = 'x';
+  return must_be_refused("ioctl(TIOCSTI)", ::ioctl(kControlFd, TIOCSTI, &byte), EPERM) &&
+         must_be_refused("ioctl(TIOCLINUX)", ::ioctl(kControlFd, TIOCLINUX, &byte), EPERM);
+}
+
+bool Probe::namespace_limit() {
+  const auto limit = base::read_file("/proc/sys/user/max_user_namespaces");
+  if (!limit) return fail("max_user_namespaces", "0", "unreadable", limit.error().code);
+  return must_equal("max_user_namespaces", "0", trimmed(*limit));
+}
+
+bool Probe::not_dumpable() { return must_equal("dumpable", "0", std::to_string(::prctl(PR_GET_DUMPABLE))); }
+
+bool Probe::parent_death_signal() {
+  int signal = 0;
+  ::prctl(PR_GET_PDEATHSIG, &signal);
+  return must_equal("parent-death signal", std::to_string(SIGKILL), std::to_string(signal));
+}
+
+bool Probe::descriptors() {
+  DIR* folder = ::opendir("/proc/self/fd");
+  if (folder == nullptr) return fail("/proc/self/fd", "readable", strerrorname_np(errno), errno);
+  const auto& own = observed_.own_descriptors;
+  std::string extra;
+  while (const dirent* entry = ::readdir(folder)) {
+    uint64_t number = 0;
+    if (!base::parse_uint(entry->d_name, number)) continue;
+    const int fd = static_cast<int>(number);
+    if (fd > STDERR_FILENO && fd != ::dirfd(folder) && std::ranges::find(own, fd) == own.end()) extra = entry->d_name;
+  }
+  ::closedir(folder);
+  return extra.empty() || fail("descriptor", "none inherited", extra);
+}
+
+bool Probe::keyring() {
+  if (config_.host_keyring == 0) return true;
+  return observed_.session_keyring > 0 && observed_.session_keyring != config_.host_keyring
+             ? true
+             : fail("session keyring", "an own one", "the launcher's");
+}
+
+bool Probe::mount_is_strict(const MountEntry& entry, const ExpectedMount& expected, bool below) {
+  if (!entry.has("nosuid")) return fail(entry.path, "nosuid", entry.options);
+  if (!entry.has("nodev") && (!expected.device || below)) return fail(entry.path, "nodev", entry.options);
+  if (!expected.writable && !entry.has("ro")) return fail(entry.path, "read-only", entry.options);
+  return true;
+}
+
+bool Probe::mounts() {
+  const auto text = base::read_file("/proc/self/mountinfo", size_t{16} << 20U);
+  if (!text) return fail("/proc/self/mountinfo", "readable", "", text.error().code);
+  const std::vector<MountEntry> entries = parse_mountinfo(*text);
+  record_.mounts = static_cast<uint32_t>(entries.size());
+  std::vector<bool> seen(config_.mounts.size());
+  for (const MountEntry& entry : entries) {
+    const ExpectedMount* match = nullptr;
+    for (size_t i = 0; i < config_.mounts.size(); ++i) {
+      const ExpectedMount& expected = config_.mounts[i];
+      if (entry.path == expected.path) {
+        match = &expected;
+        seen[i] = true;
+        break;
+      }
+      // The deepest bind that holds it answers for it.
+      if (expected.below && base::is_within(entry.path, expected.path) &&
+          (match == nullptr || expected.path.size() > match->path.size())) {
+        match = &expected;
+      }
+    }
+    if (match == nullptr) return fail(entry.path, "no such mount", entry.type);
+    if (!mount_is_strict(entry, *match, entry.path != match->path)) return false;
+  }
+  for (size_t i = 0; i < seen.size(); ++i) {
+    if (!seen[i] && !config_.mounts[i].optional) return fail(config_.mounts[i].path, "a mount of its own", "none");
+  }
+  return true;
+}
+
+bool Probe::proc() {
+  std::array<char, 32> link{};
+  const ssize_t size = ::readlink("/proc/self", link.data(), link.size());
+  return must_equal("/proc/self", "1", std::string_view(link.data(), size < 0 ? 0 : static_cast<size_t>(size)));
+}
+
+bool Probe::scratch() {
+  struct statvfs found {};
+  if (::statvfs("/tmp", &found) != 0) return fail("/tmp", "a bounded tmpfs", strerrorname_np(errno), errno);
+  // The kernel rounds the size up to whole pages (tmpfs(5)).
+  const uint64_t page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const uint64_t wanted = (config_.scratch_bytes + page - 1) / page * page;
+  return must_equal("bytes of /tmp", std::to_string(wanted), std::to_string(found.f_blocks * found.f_frsize)) &&
+         must_equal("files of /tmp", std::to_string(config_.scratch_files), std::to_string(found.f_files));
+}
+
+bool Probe::work_folder() {
+  struct stat found {};
+  const std::string path(config_.work_folder);
+  if (::stat(path.c_str(), &found) != 0) return fail(path, "the work folder", strerrorname_np(errno), errno);
+  if (found.st_dev != config_.work_device || found.st_ino != config_.work_inode) {
+    return fail(path, "the work folder of the plan", "another folder");
+  }
+  // An ordinary user may work in a folder of somebody else's; through the id map of a root launch it is the guest's.
+  return !config_.launched_by_root || found.st_uid == config_.uid ||
+         fail(path, "owned by the guest", std::to_string(found.st_uid));
+}
+
+bool Probe::hostname() {
+  utsname name{};
+  ::uname(&name);
+  return must_equal("hostname", config_.hostname, name.nodename);
+}
+
+bool Probe::interfaces() {
+  if (!config_.isolated_network) return true;
+  const auto text = base::read_file("/proc/self/net/dev");
+  if (!text) return fail("/proc/self/net/dev", "readable", "", text.error().code);
+  for (const std::string_view line : base::split(*text, '\n')) {
+    const size_t colon = line.find(':');
+    if (colon == std::string_view::npos) continue;
+    const std::string_view name = trimmed(line.substr(0, colon));
+    // Tunnel modules put inert fallback devices into every network namespace; only what is up can carry anything.
+    ifreq request{};
+    std::memcpy(request.ifr_name, name.data(), std::min(name.size(), sizeof request.ifr_name - 1));
+    const base::Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (::ioctl(socket.get(), SIOCGIFFLAGS, &request) != 0) return fail(name, "flags", strerrorname_np(errno), errno);
+    if (name != "lo" && (request.ifr_flags & IFF_UP) != 0) return fail(name, "no interface but lo", "up");
+    if (name == "lo" && (request.ifr_flags & IFF_UP) == 0) return fail("lo", "up", "down");
+  }
+  return true;
+}
+
+bool Probe::loopback() {
+  if (!config_.isolated_network) return true;
+  const base::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(config_.proxy_port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  // The listener of the way out holds the port already.
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+    return fail("the way out", "a listener on 127.0.0.1:" + std::to_string(config_.proxy_port), "none");
+  }
+  return errno == EADDRINUSE || fail("the way out", "EADDRINUSE", strerrorname_np(errno), errno);
+}
+
+bool Probe::way_out() {
+  if (!config_.isolated_network) return true;
+  // Connecting a datagram socket only looks up a route; nothing is sent (connect(2)).
+  for (const char* host : {"192.0.2.1", "169.254.169.254"}) {
+    const base::Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(53);
+    ::inet_pton(AF_INET, host, &address.sin_addr);
+    const int result = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    if (!must_be_refused(std::string("route to ") + host, result, ENETUNREACH)) return false;
+  }
+  return true;
+}
+
+bool Probe::landlock() {
+  record_.landlock_abi = config_.landlock_abi;
+  if (config_.landlock_abi == 0) return true;
+  return observed_.landlock_write_error == EACCES ||
+         fail("create a file outside the granted trees", "EACCES",
+              observed_.landlock_write_error == 0 ? "it was carried out"
+                                                  : strerrorname_np(observed_.landlock_write_error),
+              observed_.landlock_write_error);
+}
+
+bool Probe::limit_is(const char* name, int resource, uint64_t wanted) {
+  rlimit limit{};
+  ::getrlimit(static_cast<__rlimit_resource_t>(resource), &limit);
+  return must_equal(name, std::to_string(wanted), std::to_string(limit.rlim_cur)) &&
+         must_equal(name, std::to_string(wanted), std::to_string(limit.rlim_max));
+}
+
+bool Probe::limits() {
+  // 1, not 0: a core pattern with a pipe ignores 0 but not 1 (core(5)).
+  if (!limit_is("RLIMIT_CORE", RLIMIT_CORE, 1)) return false;
+  if (config_.processes != 0 && !limit_is("RLIMIT_NPROC", RLIMIT_NPROC, config_.processes)) return false;
+  if (config_.open_files != 0 && !limit_is("RLIMIT_NOFILE", RLIMIT_NOFILE, config_.open_files)) return false;
+  return config_.file_bytes == 0 || limit_is("RLIMIT_FSIZE", RLIMIT_FSIZE, config_.file_bytes);
+}
+
+ProbeRecord Probe::run() {
+  static constexpr std::pair<Check, Step> kSteps[] = {
+      {Check::kFirstProcess, &Probe::first_process},
+      {Check::kNamespaces, &Probe::namespaces},
+      {Check::kIdentity, &Probe::identity},
+      {Check::kHostRoot, &Probe::host_root},
+      {Check::kGroups, &Probe::groups},
+      {Check::kCapabilities, &Probe::capabilities},
+      {Check::kNoNewPrivileges, &Probe::no_new_privileges},
+      {Check::kSeccomp, &Probe::seccomp},
+      {Check::kSetIdBits, &Probe::set_id_bits},
+      {Check::kTerminalInjection, &Probe::terminal_injection},
+      {Check::kNamespaceLimit, &Probe::namespace_limit},
+      {Check::kNotDumpable, &Probe::not_dumpable},
+      {Check::kParentDeathSignal, &Probe::parent_death_signal},
+      {Check::kDescriptors, &Probe::descriptors},
+      {Check::kKeyring, &Probe::keyring},
+      {Check::kMounts, &Probe::mounts},
+      {Check::kProc, &Probe::proc},
+      {Check::kScratch, &Probe::scratch},
+      {Check::kWorkFolder, &Probe::work_folder},
+      {Check::kHostname, &Probe::hostname},
+      {Check::kInterfaces, &Probe::interfaces},
+      {Check::kLoopback, &Probe::loopback},
+      {Check::kWayOut, &Probe::way_out},
+      {Check::kLandlock, &Probe::landlock},
+      {Check::kLimits, &Probe::limits},
+  };
+  static_assert(std::size(kSteps) == static_cast<size_t>(Check::kCount) - 1, "a check is missing from the probe");
+  if (auto status = base::read_file("/proc/self/status")) status_ = std::move(*status);
+  for (const auto& [check, step] : kSteps) {
+    if (!(this->*step)()) {
+      record_.failed = static_cast<uint32_t>(check);
+      return record_;
+    }
+    record_.passed |= uint64_t{1} << static_cast<uint32_t>(check);
+  }
+  return record_;
+}
+
+}  // namespace
+
+ProbeRecord run_probe(const Config& config, const Observed& observed) { return Probe(config, observed).run(); }
+
+const char* check_name(Check check) {
+  static constexpr std::array<const char*, static_cast<size_t>(Check::kCount)> kNames = {
+      "none",          "first-process",     "namespaces",      "identity",     "host-root",           "groups",
+      "capabilities",  "no-new-privileges", "seccomp",         "set-id-bits",  "terminal-injection",  "namespace-limit",
+      "not-dumpable",  "parent-death",      "descriptors",     "keyring",      "mounts",              "proc",
+      "scratch",       "work-folder",       "hostname",        "interfaces",   "loopback",            "way-out",
+      "landlock",      "limits"};
+  const auto index = static_cast<size_t>(check);
+  return index < kNames.size() ? kNames[index] : "unknown";
+}
+
+}  // namespace belljar::guest

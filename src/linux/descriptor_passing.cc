@@ -1,0 +1,66 @@
+#include "linux/descriptor_passing.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace belljar::linux {
+namespace {
+constexpr size_t kMostDescriptors = 8;
+}
+
+int send_with_descriptor(int socket, const void* data, size_t size, int fd) {
+  iovec part{const_cast<void*>(data), size};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (fd >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  }
+  for (;;) {
+    const ssize_t n = ::sendmsg(socket, &message, MSG_NOSIGNAL);
+    if (n >= 0) return static_cast<size_t>(n) == size ? 0 : EMSGSIZE;
+    if (errno != EINTR) return errno;
+  }
+}
+
+int receive_with_descriptor(int socket, void* data, size_t size, base::Fd& fd, int flags) {
+  iovec part{data, size};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMostDescriptors)] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  ssize_t n = 0;
+  do {
+    n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | flags);
+  } while (n < 0 && errno == EINTR);
+  if (n < 0) return errno;
+  size_t received = 0;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int got = -1;
+      std::memcpy(&got, CMSG_DATA(header) + i * sizeof(int), sizeof got);
+      base::Fd owned(got);
+      if (received++ == 0) fd = std::move(owned);
+    }
+  }
+  if (n == 0) return EPIPE;
+  if (received > 1 || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 || static_cast<size_t>(n) != size) {
+    return EPROTO;
+  }
+  return 0;
+}
+
+}  // namespace belljar::linux

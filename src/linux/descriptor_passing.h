@@ -1,0 +1,17 @@
+// Descriptors over a unix socket (unix(7), SCM_RIGHTS).
+#pragma once
+
+#include <cstddef>
+
+#include "base/fd.h"
+
+namespace belljar::linux {
+
+// Sends `size` bytes with `fd` attached (none when fd is -1). No heap; 0 or an errno value.
+[[nodiscard]] int send_with_descriptor(int socket, const void* data, size_t size, int fd);
+
+// Receives one message of exactly `size` bytes and at most one descriptor (O_CLOEXEC). A message of another size is
+// EPROTO, an end is EPIPE; more descriptors than one are closed and refused. 0 or an errno value.
+[[nodiscard]] int receive_with_descriptor(int socket, void* data, size_t size, base::Fd& fd, int flags = 0);
+
+}  // namespace belljar::linux

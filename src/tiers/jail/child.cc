@@ -1,0 +1,499 @@
+#include "tiers/jail/child.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "guest/protocol.h"
+#include "linux/descriptor_passing.h"
+#include "linux/loopback.h"
+
+namespace belljar::tiers::jail {
+namespace {
+
+constexpr const char* kScratchMount = ".scratch";
+constexpr const char* kEmptyFile = ".scratch/empty-file";
+constexpr const char* kEmptyFolder = ".scratch/empty-folder";
+
+// Decimal digits of `value` behind `prefix`, without stdio.
+template <size_t N>
+const char* numbered(std::array<char, N>& buffer, const char* prefix, uint64_t value) {
+  size_t at = std::strlen(prefix);
+  std::memcpy(buffer.data(), prefix, at);
+  std::array<char, 24> digits{};
+  size_t count = 0;
+  do {
+    digits[count++] = static_cast<char>('0' + value % 10);
+    value /= 10;
+  } while (value != 0);
+  while (count > 0) buffer[at++] = digits[--count];
+  buffer[at] = '\0';
+  return buffer.data();
+}
+
+class Run {
+ public:
+  explicit Run(Child& child) : child_(child), program_(*child.program) {}
+  // Each returns true to go on; false with the failure noted.
+  bool all();
+
+ private:
+  bool fail(const char* operation, const char* subject, int code) {
+    child_.failed_operation = operation;
+    child_.failed_subject = subject;
+    child_.failed_code = code;
+    return false;
+  }
+  bool check(bool good, const char* operation, const char* subject = "") {
+    return good || fail(operation, subject, errno);
+  }
+  [[nodiscard]] int open_in_root(const char* path, uint64_t flags) const;
+  [[nodiscard]] int open_host(const char* path) const;
+
+  bool arm_death_signal();
+  bool map_ids();
+  bool open_trees();
+  bool open_tree_of(Step& step);
+  bool open_guest();
+  bool make_root();
+  bool make_scratch();
+  bool carry_out(Step& step);
+  bool make_folder(const Step& step);
+  bool make_file(const char* path, const char* text, mode_t mode, bool owned);
+  bool attach(int tree, const char* target);
+  bool attach_scratch(const Step& step);
+  bool attach_proc(const Step& step);
+  bool attach_pts(const Step& step);
+  bool attach_mask(const Step& step);
+  bool attach_read_only(const Step& step);
+  bool attach_file(const Step& step);
+  bool clone_and_attach(const char* source, const char* target, uint64_t attributes);
+  bool make_network();
+  bool change_root();
+  bool drop_privilege();
+  bool set_ids();
+  bool place_descriptors();
+  bool execute();
+
+  Child& child_;
+  Program& program_;
+  int root_ = -1;     // the new root
+  int scratch_ = -1;  // its scratch tmpfs
+  int proc_ = -1;     // a clone of its proc that nothing is mounted on
+  int guest_ = -1;    // belljar-guest, on a read-only mount that is attached nowhere
+  uint64_t next_name_ = 0;
+};
+
+// A link in any component would be of somebody's making: the plan holds real paths.
+int open_how_fd(int folder, const char* path, uint64_t flags, uint64_t resolve) {
+  open_how how{};
+  how.flags = flags | O_CLOEXEC;
+  how.resolve = resolve | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  return static_cast<int>(::syscall(SYS_openat2, folder, path, &how, sizeof how));
+}
+
+int Run::open_in_root(const char* path, uint64_t flags) const {
+  return open_how_fd(root_, path, flags, RESOLVE_BENEATH);
+}
+
+int Run::open_host(const char* path) const { return open_how_fd(AT_FDCWD, path, O_PATH, 0); }
+
+bool Run::arm_death_signal() {
+  if (program_.protections.death_signal && ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
+    return fail("set the parent-death signal", "", errno);
+  }
+  // The launcher may have died before the signal was armed: then its end of the socket is closed. getppid() would not
+  // tell, it is 0 for every parent outside the pid namespace.
+  pollfd control{child_.control, POLLIN, 0};
+  if (::poll(&control, 1, 0) > 0 && (control.revents & (POLLHUP | POLLERR)) != 0) {
+    return fail("start the guest", "", ESRCH);
+  }
+  return true;
+}
+
+bool write_text(const char* path, const char* text) {
+  const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool good = ::write(fd, text, std::strlen(text)) == static_cast<ssize_t>(std::strlen(text));
+  const int code = errno;
+  ::close(fd);
+  errno = code;
+  return good;
+}
+
+bool Run::map_ids() {
+  if (program_.privileged) return true;
+  // Needed before gid_map by a process without CAP_SETGID in the parent namespace (user_namespaces(7)).
+  return check(write_text("/proc/self/setgroups", "deny"), "forbid setgroups", "") &&
+         check(write_text("/proc/self/uid_map", child_.uid_map), "map the user id", child_.uid_map) &&
+         check(write_text("/proc/self/gid_map", child_.gid_map), "map the group id", child_.gid_map);
+}
+
+bool Run::open_tree_of(Step& step) {
+  const int source = open_host(step.source);
+  if (source < 0) {
+    if (errno == ENOENT && step.optional) return true;
+    return fail("open", step.source, errno);
+  }
+  step.tree = ::open_tree(source, "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  const int code = errno;
+  ::close(source);
+  if (step.tree < 0) return fail("clone the mount of", step.source, code);
+  mount_attr attributes{};
+  attributes.attr_set = program_.protections.bind_attributes;
+  if (step.op == Op::kDevice) {
+    // Read-only keeps the host's node from chmod and utimes; writing to the device stays possible.
+    attributes.attr_set = (attributes.attr_set & ~uint64_t{MOUNT_ATTR_NODEV}) | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY;
+  } else if (!step.writable) {
+    attributes.attr_set |= MOUNT_ATTR_RDONLY;
+  }
+  if (step.idmap) {
+    attributes.attr_set |= MOUNT_ATTR_IDMAP;
+    attributes.userns_fd = static_cast<uint64_t>(child_.id_map);
+  }
+  return check(::mount_setattr(step.tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes, sizeof attributes) == 0,
+               step.idmap ? "map the ids of" : "restrict the mount of", step.source);
+}
+
+// Before anything is attached, so that no path of the host is looked up through what the guest gets.
+bool Run::open_trees() {
+  // Nothing mounted from here on may reach the host's other mount namespaces (mount_namespaces(7)).
+  if (!check(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "make private", "/")) return false;
+  for (Step& step : program_.steps) {
+    if ((step.op == Op::kBind || step.op == Op::kDevice) && !open_tree_of(step)) return false;
+  }
+  return open_guest();
+}
+
+bool Run::open_guest() {
+  const int source = open_host(child_.guest_path);
+  if (source < 0) return fail("open", child_.guest_path, errno);
+  struct stat found {};
+  if (::fstat(source, &found) != 0 || found.st_dev != child_.guest_device || found.st_ino != child_.guest_inode) {
+    return fail("open", child_.guest_path, ESTALE);
+  }
+  guest_ = ::open_tree(source, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  const int code = errno;
+  ::close(source);
+  if (guest_ < 0) return fail("clone the mount of", child_.guest_path, code);
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+  return check(::mount_setattr(guest_, "", AT_EMPTY_PATH, &attributes, sizeof attributes) == 0, "make read-only",
+               child_.guest_path);
+}
+
+struct Option {
+  const char* key;
+  const char* value;  // null for a flag
+};
+
+// A detached mount of a new file system, or -1 with errno.
+int new_mount(const char* type, const Option* options, size_t count, uint64_t attributes) {
+  const int context = ::fsopen(type, FSOPEN_CLOEXEC);
+  if (context < 0) return -1;
+  bool good = true;
+  for (size_t i = 0; i < count && good; ++i) {
+    const unsigned command = options[i].value == nullptr ? FSCONFIG_SET_FLAG : FSCONFIG_SET_STRING;
+    good = ::fsconfig(context, command, options[i].key, options[i].value, 0) == 0;
+  }
+  good = good && ::fsconfig(context, FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) == 0;
+  const int mounted = good ? ::fsmount(context, FSMOUNT_CLOEXEC, static_cast<unsigned>(attributes)) : -1;
+  const int code = errno;
+  ::close(context);
+  errno = code;
+  return mounted;
+}
+
+bool Run::make_root() {
+  const std::array<Option, 3> options{{{"mode", "0755"}, {"size", "16m"}, {"nr_inodes", "8192"}}};
+  root_ = new_mount("tmpfs", options.data(), options.size(), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+  if (root_ < 0) return fail("mount the guest's root", "tmpfs", errno);
+  // On top of the host's root, which exists whatever else does; looked up paths still start below it.
+  return check(::move_mount(root_, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) == 0, "attach", "/");
+}
+
+bool Run::make_scratch() {
+  std::array<char, 32> size{};
+  std::array<char, 32> files{};
+  const std::array<Option, 3> options{{{"mode", "0755"},
+                                       {"size", numbered(size, "", program_.scratch_bytes)},
+                                       {"nr_inodes", numbered(files, "", program_.scratch_files)}}};
+  scratch_ = new_mount("tmpfs", options.data(), options.size(), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+  if (scratch_ < 0) return fail("mount the guest's scratch", "tmpfs", errno);
+  return check(::mkdirat(root_, kScratchMount, 0755) == 0, "make a folder", kScratchMount) &&
+         attach(scratch_, kScratchMount) && make_file(kEmptyFile, "", 0444, false) &&
+         check(::mkdirat(root_, kEmptyFolder, 0555) == 0, "make a folder", kEmptyFolder);
+}
+
+bool Run::make_folder(const Step& step) {
+  if (!check(::mkdirat(root_, step.target, step.mode) == 0 || errno == EEXIST, "make a folder", step.target)) {
+    return false;
+  }
+  if (!step.owned || !program_.privileged) return true;
+  return check(::fchownat(root_, step.target, program_.identity.host_uid, program_.identity.host_gid,
+                          AT_SYMLINK_NOFOLLOW) == 0,
+               "give to the guest", step.target);
+}
+
+bool Run::make_file(const char* path, const char* text, mode_t mode, bool owned) {
+  open_how how{};
+  how.flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+  how.mode = mode;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+  const int file = static_cast<int>(::syscall(SYS_openat2, root_, path, &how, sizeof how));
+  if (file < 0) return fail("make a file", path, errno);
+  const size_t size = std::strlen(text);
+  bool good = ::write(file, text, size) == static_cast<ssize_t>(size);
+  if (owned && program_.privileged) {
+    good = good && ::fchown(file, program_.identity.host_uid, program_.identity.host_gid) == 0;
+  }
+  const int code = errno;
+  ::close(file);
+  return good || fail("write", path, code);
+}
+
+bool Run::attach(int tree, const char* target) {
+  const int at = open_in_root(target, O_PATH);
+  if (at < 0) return fail("open in the guest", target, errno);
+  const bool good = ::move_mount(tree, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) == 0;
+  const int code = errno;
+  ::close(at);
+  return good || fail("attach", target, code);
+}
+
+// A clone of the mount at `source` in the new root, with `attributes` added, over `target`.
+bool Run::clone_and_attach(const char* source, const char* target, uint64_t attributes) {
+  const int tree = ::open_tree(root_, source, AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+  if (tree < 0) return fail("clone the mount of", source, errno);
+  mount_attr change{};
+  change.attr_set = attributes | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+  const bool good =
+      check(::mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &change, sizeof change) == 0, "restrict", source) &&
+      attach(tree, target);
+  ::close(tree);
+  return good;
+}
+
+bool Run::attach_scratch(const Step& step) {
+  std::array<char, 48> name{};
+  const char* folder = numbered(name, ".scratch/", ++next_name_);
+  Step made = step;
+  made.target = folder;
+  return make_folder(made) && clone_and_attach(folder, step.target, 0);
+}
+
+bool Run::attach_file(const Step& step) {
+  const int at = open_in_root(step.target, O_PATH);
+  if (at < 0) {
+    if (errno == ENOENT && step.optional) return true;
+    return fail("open in the guest", step.target, errno);
+  }
+  ::close(at);
+  std::array<char, 48> name{};
+  const char* file = numbered(name, ".scratch/", ++next_name_);
+  return make_file(file, step.source, 0644, false) && clone_and_attach(file, step.target, MOUNT_ATTR_RDONLY);
+}
+
+bool Run::attach_proc(const Step& step) {
+  const int mounted = new_mount("proc", nullptr, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+  if (mounted < 0) return fail("mount the guest's proc", step.target, errno);
+  const bool good = attach(mounted, step.target);
+  ::close(mounted);
+  if (!good) return false;
+  proc_ = ::open_tree(root_, step.target, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  return check(proc_ >= 0, "clone the mount of", step.target);
+}
+
+bool Run::attach_pts(const Step& step) {
+  const std::array<Option, 3> options{{{"newinstance", nullptr}, {"ptmxmode", "0666"}, {"mode", "0620"}}};
+  const int mounted = new_mount("devpts", options.data(), options.size(), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+  if (mounted < 0) return fail("mount the guest's terminals", step.target, errno);
+  const bool good = attach(mounted, step.target);
+  ::close(mounted);
+  return good;
+}
+
+bool Run::attach_mask(const Step& step) {
+  const int at = open_in_root(step.target, O_PATH);
+  if (at < 0) {
+    if (errno == ENOENT) return true;  // nothing there to hide
+    return fail("hide", step.target, errno);
+  }
+  struct stat found {};
+  const bool known = ::fstat(at, &found) == 0;
+  const int code = errno;
+  ::close(at);
+  if (!known) return fail("hide", step.target, code);
+  return clone_and_attach(S_ISDIR(found.st_mode) ? kEmptyFolder : kEmptyFile, step.target, MOUNT_ATTR_RDONLY);
+}
+
+bool Run::attach_read_only(const Step& step) {
+  const int at = open_in_root(step.target, O_PATH);
+  if (at < 0) {
+    if (errno == ENOENT && step.optional) return true;
+    return fail("make read-only", step.target, errno);
+  }
+  ::close(at);
+  return clone_and_attach(step.target, step.target, MOUNT_ATTR_RDONLY);
+}
+
+bool Run::carry_out(Step& step) {
+  switch (step.op) {
+    case Op::kFolder:
+      return make_folder(step);
+    case Op::kLink:
+      return check(::symlinkat(step.source, root_, step.target) == 0, "make a link", step.target);
+    case Op::kFile:
+      return make_file(step.target, step.source, step.mode, step.owned);
+    case Op::kBind:
+    case Op::kDevice: {
+      if (step.tree < 0) return true;  // optional and missing
+      const bool good = attach(step.tree, step.target);
+      ::close(step.tree);
+      step.tree = -1;
+      return good;
+    }
+    case Op::kScratch:
+      return attach_scratch(step);
+    case Op::kFileOver:
+      return attach_file(step);
+    case Op::kProc:
+      return attach_proc(step);
+    case Op::kPts:
+      return attach_pts(step);
+    case Op::kMask:
+      return attach_mask(step);
+    case Op::kReadOnly:
+      return attach_read_only(step);
+  }
+  return fail("set up", step.target, EINVAL);
+}
+
+bool Run::make_network() {
+  if (program_.proxy_port == 0) return true;
+  if (program_.protections.loopback) {
+    const int error = linux::bring_up_loopback();
+    if (error != 0) return fail("bring up", "lo", error);
+  }
+  if (!program_.protections.listener) return true;
+  int listener = -1;
+  int error = linux::listen_on_loopback(program_.proxy_port, listener);
+  if (error != 0) return fail("listen on the guest's loopback", "", error);
+  const uint32_t tag = guest::kMagic;
+  error = linux::send_with_descriptor(child_.control, &tag, sizeof tag, listener);
+  ::close(listener);
+  return error == 0 || fail("hand out the listener", "", error);
+}
+
+bool Run::change_root() {
+  if (!check(::fchdir(root_) == 0, "enter", "the guest's root")) return false;
+  // With both arguments the same the old root ends up on top of the new one (pivot_root(2), NOTES).
+  if (!check(::syscall(SYS_pivot_root, ".", ".") == 0, "pivot_root", "")) return false;
+  if (program_.protections.detach_old_root) {
+    if (!check(::umount2(".", MNT_DETACH) == 0, "detach", "the host's root")) return false;
+  }
+  if (!check(::chdir("/") == 0, "enter", "/")) return false;
+  if (!check(::umount2("/.scratch", MNT_DETACH) == 0, "detach", kScratchMount)) return false;
+  if (!check(::rmdir("/.scratch") == 0, "remove", kScratchMount)) return false;
+  if (program_.protections.hostname &&
+      !check(::sethostname(program_.hostname.c_str(), program_.hostname.size()) == 0, "name the guest", "")) {
+    return false;
+  }
+  if (!program_.protections.root_read_only) return true;
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_RDONLY;
+  return check(::mount_setattr(root_, "", AT_EMPTY_PATH, &attributes, sizeof attributes) == 0, "make read-only", "/");
+}
+
+bool Run::set_ids() {
+  if (!program_.privileged) return true;
+  const plan::Identity& who = program_.identity;
+  // Bare calls: glibc's wrappers would signal the launcher's other threads to follow (nptl(7), "C library/kernel
+  // differences"), and it is the launcher's thread list that this process sees.
+  if (program_.protections.drop_groups && ::syscall(SYS_setgroups, 0, nullptr) != 0) {
+    return fail("drop the groups", "", errno);
+  }
+  if (!check(::setns(child_.user_namespace, CLONE_NEWUSER) == 0, "enter the guest's user namespace", "")) return false;
+  return check(::syscall(SYS_setresgid, who.guest_gid, who.guest_gid, who.guest_gid) == 0, "become the guest's group", "") &&
+         check(::syscall(SYS_setresuid, who.guest_uid, who.guest_uid, who.guest_uid) == 0, "become the guest's user", "") &&
+         // setresuid() has cleared it (prctl(2), PR_SET_PDEATHSIG).
+         arm_death_signal();
+}
+
+bool Run::drop_privilege() {
+  if (!set_ids()) return false;
+  if (program_.protections.limit_namespaces) {
+    // Through a clone of proc, since /proc/sys is read-only for the guest. The limit is the user namespace's own, and
+    // holds for its descendants too (namespaces(7), /proc/sys/user).
+    const int limit = ::openat(proc_, "sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC);
+    if (limit < 0) return fail("open", "max_user_namespaces", errno);
+    const bool good = ::write(limit, "0", 1) == 1;
+    const int code = errno;
+    ::close(limit);
+    if (!good) return fail("forbid user namespaces", "max_user_namespaces", code);
+  }
+  if (program_.protections.drop_bounding_set) {
+    // The other four sets empty themselves: the user is not root, so execve(2) gives no capability.
+    for (unsigned long capability = 0; ::prctl(PR_CAPBSET_READ, capability) >= 0; ++capability) {
+      if (::prctl(PR_CAPBSET_DROP, capability) != 0) return fail("drop the bounding set", "", errno);
+    }
+  }
+  return true;
+}
+
+bool Run::place_descriptors() {
+  // First above the numbers that init expects, so that none is overwritten before it was moved.
+  const std::array<int, 6> wanted{child_.stdio[0], child_.stdio[1], child_.stdio[2], child_.control, child_.config,
+                                  scratch_};
+  std::array<int, 6> moved{};
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    moved[i] = ::fcntl(wanted[i], F_DUPFD_CLOEXEC, 64);
+    if (moved[i] < 0) return fail("move a descriptor", "", errno);
+  }
+  guest_ = ::fcntl(guest_, F_DUPFD_CLOEXEC, 64);
+  if (guest_ < 0) return fail("move a descriptor", "", errno);
+  for (size_t i = 0; i < moved.size(); ++i) {
+    if (::dup2(moved[i], static_cast<int>(i)) < 0) return fail("place a descriptor", "", errno);
+  }
+  return true;
+}
+
+bool Run::execute() {
+  std::array<char, 16> name{"belljar-guest"};
+  std::array<char*, 2> arguments{name.data(), nullptr};
+  std::array<char*, 1> environment{nullptr};
+  ::syscall(SYS_execveat, guest_, "", arguments.data(), environment.data(), AT_EMPTY_PATH);
+  return fail("execute", child_.guest_path, errno);
+}
+
+bool Run::all() {
+  ::close(child_.launcher_end);
+  ::umask(0);
+  // Out of the caller's session: its terminal is not this process's to reach.
+  if (!check(::setsid() >= 0, "start a session")) return false;
+  if (!arm_death_signal() || !map_ids() || !open_trees() || !make_root() || !make_scratch()) return false;
+  for (Step& step : program_.steps) {
+    if (!carry_out(step)) return false;
+  }
+  return make_network() && change_root() && drop_privilege() && place_descriptors() && execute();
+}
+
+}  // namespace
+
+int run_child(void* child) {
+  auto* const self = static_cast<Child*>(child);
+  Run(*self).all();
+  return 125;
+}
+
+}  // namespace belljar::tiers::jail

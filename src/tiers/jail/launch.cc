@@ -1,0 +1,394 @@
+#include "tiers/jail/launch.h"
+
+#include <fcntl.h>
+#include <linux/keyctl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/io.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "linux/clone.h"
+#include "linux/descriptor_passing.h"
+#include "linux/landlock_domain.h"
+#include "linux/user_namespace.h"
+#include "tiers/jail/child.h"
+
+namespace belljar::tiers::jail {
+namespace {
+
+// SYS_pidfd_send_signal and waitid(P_PIDFD) have no wrappers in older libcs.
+constexpr auto kPidfd = static_cast<idtype_t>(3);
+
+bool reap(int pidfd) {
+  siginfo_t info{};
+  while (::waitid(kPidfd, static_cast<id_t>(pidfd), &info, WEXITED) != 0) {
+    if (errno != EINTR) return false;
+  }
+  return true;
+}
+
+base::Result<std::vector<uint64_t>> own_namespaces(uint64_t separate) {
+  static constexpr std::array<uint64_t, 7> kFlags = {CLONE_NEWUSER, CLONE_NEWNS,  CLONE_NEWPID,   CLONE_NEWNET,
+                                                     CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP};
+  std::vector<uint64_t> out;
+  for (size_t i = 0; i < guest::kNamespaceNames.size(); ++i) {
+    if ((separate & kFlags[i]) == 0) {
+      out.push_back(0);
+      continue;
+    }
+    const std::string path = std::string("/proc/self/ns/") + guest::kNamespaceNames[i];
+    struct stat found {};
+    if (::stat(path.c_str(), &found) != 0) return base::system_error("read", path, errno);
+    out.push_back(found.st_ino);
+  }
+  return out;
+}
+
+guest::ExpectedMount expected_of(const plan::Mount& mount) {
+  guest::ExpectedMount out;
+  out.path = mount.target;
+  switch (mount.kind) {
+    case plan::MountKind::kBind:
+      out.writable = mount.writable;
+      out.below = true;
+      break;
+    case plan::MountKind::kDevice:
+      out.device = true;
+      break;
+    case plan::MountKind::kPts:
+      out.device = true;
+      out.writable = true;
+      break;
+    case plan::MountKind::kProc:
+    case plan::MountKind::kScratch:
+      out.writable = true;
+      break;
+    default:
+      break;
+  }
+  return out;
+}
+
+// What the guest's mountinfo must hold: the mounts that the program makes, the root among them.
+std::vector<guest::ExpectedMount> expected_mounts(const plan::Plan& plan, const Program& program) {
+  std::vector<guest::ExpectedMount> out{{"/", false, false, false, false}};
+  for (const Step& step : program.steps) {
+    if (step.op == Op::kFolder || step.op == Op::kLink || step.op == Op::kFile) continue;
+    for (const plan::Mount& mount : plan.mounts) {
+      if (mount.target.compare(1, std::string::npos, step.target) != 0) continue;
+      guest::ExpectedMount expected = expected_of(mount);
+      expected.optional = step.optional || step.op == Op::kMask;
+      out.push_back(expected);
+    }
+  }
+  return out;
+}
+
+guest::Config make_config(const plan::Plan& plan, const Program& program) {
+  guest::Config config;
+  config.isolated_network = plan.network == policy::Network::kDeny;
+  config.proxy_port = plan.proxy_port;
+  config.uid = plan.identity.guest_uid;
+  config.gid = plan.identity.guest_gid;
+  config.landlock_abi = static_cast<uint32_t>(linux::landlock_abi());
+  if (!linux::landlock_features(static_cast<int>(config.landlock_abi)).files) config.landlock_abi = 0;
+  config.processes = plan.limits.processes;
+  config.open_files = plan.limits.open_files;
+  config.file_bytes = plan.limits.file_bytes.value_or(0);
+  config.scratch_bytes = plan.limits.scratch_bytes;
+  config.scratch_files = plan.limits.scratch_files;
+  config.launched_by_root = program.privileged;
+  const long keyring = ::syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0);
+  config.host_keyring = keyring > 0 ? keyring : 0;
+  config.hostname = plan.hostname;
+  config.work_folder = plan.work_folder;
+  config.chdir = plan.chdir;
+  config.program = plan.program;
+  for (const std::string& word : plan.command) config.arguments.push_back(word);
+  for (const std::string& path : plan.writable) config.writable.push_back(path);
+  config.mounts = expected_mounts(plan, program);
+  return config;
+}
+
+base::Status check_guest_program(const std::string& path) {
+  struct stat found {};
+  if (::lstat(path.c_str(), &found) != 0) {
+    return base::system_error("open", path, errno, "belljar-guest belongs beside belljar; install both");
+  }
+  if (!S_ISREG(found.st_mode)) return base::refuse("use", path, "it is not a regular file, refusing");
+  if ((found.st_uid != 0 && found.st_uid != ::geteuid()) || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return base::refuse("use", path, "others could have written it, refusing", "chmod go-w it and own it");
+  }
+  return {};
+}
+
+base::Result<base::Fd> config_file(const guest::Config& config) {
+  base::Fd file(::memfd_create("belljar-config", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file) return base::system_error("memfd_create", "config", errno);
+  const std::string bytes = guest::encode(config);
+  if (!base::write_all(file.get(), bytes) || ::lseek(file.get(), 0, SEEK_SET) != 0) {
+    return base::system_error("write", "config", errno);
+  }
+  if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
+    return base::system_error("seal", "config", errno);
+  }
+  return file;
+}
+
+// The user namespaces of a launch by root. `id_map` stays empty when the guest's own serves, or none is needed.
+struct UserNamespaces {
+  base::Fd guest;
+  base::Fd id_map;
+};
+
+base::Result<UserNamespaces> make_user_namespaces(const Program& program) {
+  UserNamespaces out;
+  if (!program.privileged) return out;
+  const plan::Identity& who = program.identity;
+  BELLJAR_ASSIGN(out.guest, linux::make_user_namespace(who.guest_uid, who.guest_gid, who.host_uid, who.host_gid));
+  const bool same = who.disk_uid == who.guest_uid && who.disk_gid == who.guest_gid;
+  if (who.idmap && !same) {
+    BELLJAR_ASSIGN(out.id_map, linux::make_user_namespace(who.disk_uid, who.disk_gid, who.host_uid, who.host_gid));
+  }
+  return out;
+}
+
+std::string hint_for(const Child& child) {
+  const std::string_view operation = child.failed_operation;
+  if (operation == "map the ids of") {
+    return "its file system cannot be id-mapped: give the folder to an ordinary user and start belljar as that user";
+  }
+  if (operation == "mount the guest's proc" && child.failed_code == EPERM) {
+    return "parts of /proc are masked here, as in most containers: see 'belljar doctor'";
+  }
+  if (child.failed_code == EPERM || child.failed_code == EACCES) return "see 'belljar doctor'";
+  return {};
+}
+
+base::Error failure_of(const Child& child) {
+  base::Error error;
+  error.operation = child.failed_operation;
+  error.subject = child.failed_subject;
+  error.code = child.failed_code;
+  error.hint = hint_for(child);
+  return error;
+}
+
+// Handlers of the launcher must not run in the child, which shares its memory.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t every;
+    ::sigfillset(&every);
+    ::pthread_sigmask(SIG_SETMASK, &every, &before_);
+  }
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+struct Cloned {
+  base::Fd pidfd;
+  pid_t pid = -1;
+};
+
+base::Result<Cloned> clone_guest(Child& child, const Program& program) {
+  alignas(16) std::array<char, 65536> stack;
+  uint64_t flags = program.protections.namespaces | CLONE_VFORK;
+  if (program.privileged) flags &= ~uint64_t{CLONE_NEWUSER};
+  int pidfd = -1;
+  // setresuid() in the child clears the dumpable flag of the memory that both share (prctl(2), PR_SET_DUMPABLE).
+  const int dumpable = ::prctl(PR_GET_DUMPABLE);
+  int64_t pid = 0;
+  {
+    const SignalsBlocked blocked;
+    pid = linux::clone_sharing_memory(flags, &pidfd, -1, stack.data(), stack.size(), &run_child, &child);
+  }
+  if (dumpable == 1) ::prctl(PR_SET_DUMPABLE, 1);
+  if (pid < 0) {
+    return base::system_error("make the guest's namespaces", "", static_cast<int>(-pid), "see 'belljar doctor'");
+  }
+  Cloned out{base::Fd(pidfd), static_cast<pid_t>(pid)};
+  if (child.failed_operation != nullptr) {
+    reap(pidfd);
+    return std::unexpected(failure_of(child));
+  }
+  return out;
+}
+
+base::Error probe_error(const guest::ProbeRecord& record) {
+  const auto text = [](const auto& field) { return std::string(field.data(), ::strnlen(field.data(), field.size())); };
+  base::Error error;
+  error.operation = std::string("probe ") + guest::check_name(static_cast<guest::Check>(record.failed));
+  error.subject = text(record.subject);
+  error.reason = "expected " + text(record.expected) + ", found " + text(record.found) + ", refusing";
+  error.hint = "the guest is not what the plan says; nothing was started: see 'belljar doctor'";
+  return error;
+}
+
+const char* step_name(uint32_t step) {
+  switch (static_cast<guest::Step>(step)) {
+    case guest::kStepNotDumpable:
+      return "make init untraceable";
+    case guest::kStepKeyring:
+      return "join an own session keyring";
+    case guest::kStepLimits:
+      return "set the resource limits";
+    case guest::kStepNoNewPrivileges:
+      return "set no_new_privs";
+    case guest::kStepCapabilities:
+      return "drop the capabilities";
+    case guest::kStepLandlock:
+      return "restrict files by landlock";
+    case guest::kStepSeccomp:
+      return "install the system-call filter";
+    case guest::kStepDescriptors:
+      return "close inherited descriptors";
+    case guest::kEveryStep:
+      break;
+  }
+  return "set up init";
+}
+
+}  // namespace
+
+Guest::~Guest() { kill(); }
+
+void Guest::kill() {
+  if (!pidfd_) return;
+  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+  // The end of init is reported only after everything else in its pid namespace has ended (pid_namespaces(7)).
+  reap(pidfd_.get());
+  pidfd_.reset();
+}
+
+base::Result<guest::GuestMessage> Guest::receive() {
+  guest::GuestMessage message;
+  base::Fd descriptor;
+  const int error = linux::receive_with_descriptor(control_.get(), &message, sizeof message, descriptor);
+  if (error != 0) return base::system_error("hear from the guest", "", error);
+  if (message.magic != guest::kMagic) return base::refuse("hear from the guest", "", "not a message of ours, refusing");
+  if (message.event == guest::GuestEvent::kProbed && !terminal_) terminal_ = std::move(descriptor);
+  return message;
+}
+
+base::Result<guest::ProbeRecord> Guest::prove(const base::Deadline& deadline) {
+  pollfd wait{control_.get(), POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&wait, 1, deadline.poll_timeout());
+  } while (ready < 0 && errno == EINTR);
+  if (ready <= 0) return base::refuse("probe the guest", "", "no record in time, refusing");
+  BELLJAR_ASSIGN(guest::GuestMessage message, receive());
+  if (message.event == guest::GuestEvent::kSetupFailed) {
+    return base::system_error(step_name(message.step), "", message.value, "see 'belljar doctor'");
+  }
+  if (message.event != guest::GuestEvent::kProbed) return base::refuse("probe the guest", "", "no record, refusing");
+  const guest::ProbeRecord& record = message.probe;
+  if (record.failed != 0) return std::unexpected(probe_error(record));
+  // Bit 0 is no check. A record that claims less than everything is no proof.
+  constexpr uint64_t kAll = (uint64_t{1} << static_cast<uint32_t>(guest::Check::kCount)) - 2;
+  if (record.passed != kAll) return base::refuse("probe the guest", "", "not every check was made, refusing");
+  return record;
+}
+
+base::Status Guest::release() {
+  const guest::LauncherMessage go;
+  const int error = linux::send_with_descriptor(control_.get(), &go, sizeof go, -1);
+  if (error != 0) return base::system_error("release the guest", "", error);
+  return {};
+}
+
+base::Status Guest::send_signal(int signal) {
+  const guest::LauncherMessage message{guest::kMagic, guest::LauncherRequest::kSignal, signal};
+  const int error = linux::send_with_descriptor(control_.get(), &message, sizeof message, -1);
+  if (error != 0) return base::system_error("signal the guest", "", error);
+  return {};
+}
+
+base::Result<Prepared> prepare(const plan::Plan& plan, const std::string& guest_path) {
+  BELLJAR_TRY(check_guest_program(guest_path));
+  Prepared out;
+  out.guest_path = guest_path;
+  BELLJAR_ASSIGN(out.program, compile(plan, ::geteuid() == 0));
+  if (out.program.identity.host_uid == 0) {
+    return base::refuse("launch", plan.work_folder, "the guest would be root on the host, refusing");
+  }
+  out.config = make_config(plan, out.program);
+  for (const plan::EnvVar& variable : plan.env) {
+    out.program.text.push_back(variable.name + "=" + variable.value);
+    out.config.environment.push_back(out.program.text.back());
+  }
+  struct stat work {};
+  if (::stat(plan.work_folder.c_str(), &work) != 0) return base::system_error("open", plan.work_folder, errno);
+  out.config.work_device = work.st_dev;
+  out.config.work_inode = work.st_ino;
+  BELLJAR_ASSIGN(out.config.host_namespaces,
+                 own_namespaces(out.program.protections.namespaces));
+  return out;
+}
+
+base::Result<Guest> start(Prepared& prepared, const Stdio& stdio) {
+  Program& program = prepared.program;
+  guest::Config config = prepared.config;
+  config.terminal = stdio.fds[0] < 0;
+  config.terminal_stderr = stdio.fds[2] < 0;
+  BELLJAR_ASSIGN(const base::Fd config_fd, config_file(config));
+  BELLJAR_ASSIGN(const UserNamespaces users, make_user_namespaces(program));
+  std::array<int, 2> pair{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) {
+    return base::system_error("socketpair", "", errno);
+  }
+  Guest guest;
+  guest.control_ = base::Fd(pair[0]);
+  base::Fd guest_end(pair[1]);
+  const base::Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  struct stat program_file {};
+  if (!null || ::stat(prepared.guest_path.c_str(), &program_file) != 0) {
+    return base::system_error("open", prepared.guest_path, errno);
+  }
+  const std::string uid_map = std::to_string(program.identity.guest_uid) + " " + std::to_string(::geteuid()) + " 1";
+  const std::string gid_map = std::to_string(program.identity.guest_gid) + " " + std::to_string(::getegid()) + " 1";
+  Child child;
+  child.program = &program;
+  child.guest_path = prepared.guest_path.c_str();
+  child.guest_device = program_file.st_dev;
+  child.guest_inode = program_file.st_ino;
+  child.launcher_end = guest.control_.get();
+  child.control = guest_end.get();
+  child.config = config_fd.get();
+  for (size_t i = 0; i < 3; ++i) child.stdio[i] = stdio.fds[i] < 0 ? null.get() : stdio.fds[i];
+  child.user_namespace = users.guest.get();
+  child.id_map = users.id_map ? users.id_map.get() : users.guest.get();
+  child.uid_map = uid_map.c_str();
+  child.gid_map = gid_map.c_str();
+  BELLJAR_ASSIGN(Cloned cloned, clone_guest(child, program));
+  guest.pidfd_ = std::move(cloned.pidfd);
+  guest.pid_ = cloned.pid;
+  guest_end.reset();
+  if (program.proxy_port != 0 && program.protections.listener) {
+    uint32_t tag = 0;
+    const int error =
+        linux::receive_with_descriptor(guest.control_.get(), &tag, sizeof tag, guest.listener_, MSG_DONTWAIT);
+    if (error != 0 || tag != guest::kMagic || !guest.listener_) {
+      return base::refuse("take the guest's listener", "", "it did not arrive, refusing");
+    }
+  }
+  return guest;
+}
+
+}  // namespace belljar::tiers::jail

@@ -1,0 +1,193 @@
+#include "tiers/jail/program.h"
+
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <map>
+
+#include "base/path.h"
+
+namespace belljar::tiers::jail {
+namespace {
+
+constexpr uint32_t kSticky = 01777;
+
+class Compiler {
+ public:
+  Compiler(const plan::Plan& plan, Program& program) : plan_(plan), program_(program) {}
+  base::Status run();
+
+ private:
+  // What already lies at a path of the new root.
+  enum class There : uint8_t { kFolder, kOther, kHost };
+
+  const char* keep(std::string text) {
+    program_.text.push_back(std::move(text));
+    return program_.text.back().c_str();
+  }
+  const char* relative(const std::string& target) { return keep(target.substr(1)); }
+  Step& add(Op op, const std::string& target, const std::string& source = {}) {
+    Step step;
+    step.op = op;
+    step.target = relative(target);
+    step.source = keep(source);
+    program_.steps.push_back(step);
+    return program_.steps.back();
+  }
+  // True when the deepest mount that holds `path` is one whose content is the host's or the kernel's.
+  [[nodiscard]] bool inside_foreign(const std::string& path) const;
+  [[nodiscard]] bool inside_scratch(const std::string& path) const;
+  base::Status folders_to(const std::string& folder);
+  base::Status mount_point(const plan::Mount& mount, bool folder);
+  base::Status add_mount(const plan::Mount& mount);
+  base::Status add_bind(const plan::Mount& mount);
+  base::Status add_file(const plan::Mount& mount);
+
+  const plan::Plan& plan_;
+  Program& program_;
+  std::map<std::string, There> made_{{"/", There::kFolder}};  // what a step has put at a path
+  std::map<std::string, plan::MountKind> mounted_;
+};
+
+bool Compiler::inside_foreign(const std::string& path) const {
+  for (std::string at = path; at != "/"; at = base::parent_of(at)) {
+    const auto found = mounted_.find(at);
+    if (found != mounted_.end()) return found->second != plan::MountKind::kScratch;
+  }
+  return false;
+}
+
+bool Compiler::inside_scratch(const std::string& path) const {
+  for (std::string at = path; at != "/"; at = base::parent_of(at)) {
+    const auto found = mounted_.find(at);
+    if (found != mounted_.end()) return found->second == plan::MountKind::kScratch;
+  }
+  return false;
+}
+
+base::Status Compiler::folders_to(const std::string& folder) {
+  if (folder == "/" || inside_foreign(folder)) return {};
+  const auto found = made_.find(folder);
+  if (found != made_.end()) {
+    if (found->second == There::kOther) return base::refuse("plan a mount below", folder, "it is not a folder");
+    return {};
+  }
+  BELLJAR_TRY(folders_to(base::parent_of(folder)));
+  Step& step = add(Op::kFolder, folder);
+  step.mode = 0755;
+  step.owned = inside_scratch(folder);
+  made_[folder] = There::kFolder;
+  return {};
+}
+
+// Sees to it that there is something to mount on. Never inside a folder of the host: a launch leaves no ghosts there.
+base::Status Compiler::mount_point(const plan::Mount& mount, bool folder) {
+  if (!mounted_.emplace(mount.target, mount.kind).second) {
+    return base::refuse("plan a mount", mount.target, "two mounts claim it");
+  }
+  const std::string parent = base::parent_of(mount.target);
+  if (inside_foreign(parent)) return {};
+  BELLJAR_TRY(folders_to(parent));
+  if (made_.emplace(mount.target, folder ? There::kFolder : There::kOther).second) {
+    Step& step = folder ? add(Op::kFolder, mount.target) : add(Op::kFile, mount.target);
+    step.mode = folder ? 0755 : 0644;
+    step.owned = inside_scratch(parent);
+  }
+  return {};
+}
+
+base::Status Compiler::add_bind(const plan::Mount& mount) {
+  struct stat found {};
+  if (::lstat(mount.source.c_str(), &found) != 0) {
+    if (errno == ENOENT && mount.optional) return {};
+    return base::system_error("bind", mount.source, errno);
+  }
+  if (S_ISLNK(found.st_mode)) return base::refuse("bind", mount.source, "it is a symbolic link");
+  BELLJAR_TRY(mount_point(mount, S_ISDIR(found.st_mode)));
+  Step& step = add(mount.kind == plan::MountKind::kDevice ? Op::kDevice : Op::kBind, mount.target, mount.source);
+  step.writable = mount.writable;
+  step.idmap = mount.idmap && program_.privileged && plan_.identity.idmap;
+  step.optional = mount.optional;
+  return {};
+}
+
+base::Status Compiler::add_file(const plan::Mount& mount) {
+  const std::string parent = base::parent_of(mount.target);
+  if (inside_foreign(parent)) {
+    mounted_.emplace(mount.target, mount.kind);
+    add(Op::kFileOver, mount.target, mount.source).optional = mount.optional;
+    return {};
+  }
+  BELLJAR_TRY(folders_to(parent));
+  made_[mount.target] = There::kOther;
+  add(Op::kFile, mount.target, mount.source).mode = 0644;
+  return {};
+}
+
+base::Status Compiler::add_mount(const plan::Mount& mount) {
+  using plan::MountKind;
+  switch (mount.kind) {
+    case MountKind::kBind:
+    case MountKind::kDevice:
+      return add_bind(mount);
+    case MountKind::kFolder:
+      return folders_to(mount.target);
+    case MountKind::kLink:
+      BELLJAR_TRY(folders_to(base::parent_of(mount.target)));
+      made_[mount.target] = There::kOther;
+      add(Op::kLink, mount.target, mount.source);
+      return {};
+    case MountKind::kFile:
+      return add_file(mount);
+    case MountKind::kScratch: {
+      BELLJAR_TRY(mount_point(mount, true));
+      Step& step = add(Op::kScratch, mount.target);
+      const bool shared = mount.target == "/tmp" || mount.target == "/var/tmp" || mount.target == "/dev/shm";
+      step.mode = shared ? kSticky : 0755;
+      step.owned = true;
+      step.writable = true;
+      return {};
+    }
+    case MountKind::kProc:
+    case MountKind::kPts:
+      BELLJAR_TRY(mount_point(mount, true));
+      add(mount.kind == MountKind::kProc ? Op::kProc : Op::kPts, mount.target).writable = true;
+      return {};
+    case MountKind::kMask:
+    case MountKind::kReadOnly: {
+      mounted_.emplace(mount.target, mount.kind);
+      add(mount.kind == MountKind::kMask ? Op::kMask : Op::kReadOnly, mount.target).optional = mount.optional;
+      return {};
+    }
+  }
+  return base::refuse("plan a mount", mount.target, "its kind is unknown");
+}
+
+base::Status Compiler::run() {
+  for (const plan::Mount& mount : plan_.mounts) {
+    if (base::normal_path(mount.target) != mount.target || mount.target == "/") {
+      return base::refuse("plan a mount", mount.target, "the target is not an absolute path in normal form");
+    }
+    BELLJAR_TRY(add_mount(mount));
+  }
+  return {};
+}
+
+}  // namespace
+
+base::Result<Program> compile(const plan::Plan& plan, bool privileged) {
+  Program program;
+  program.identity = plan.identity;
+  program.privileged = privileged;
+  program.hostname = plan.hostname;
+  program.proxy_port = plan.proxy_port;
+  program.scratch_bytes = plan.limits.scratch_bytes;
+  program.scratch_files = plan.limits.scratch_files;
+  program.protections.bind_attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+  if (plan.network == policy::Network::kAllow) program.protections.namespaces &= ~uint64_t{CLONE_NEWNET};
+  BELLJAR_TRY(Compiler(plan, program).run());
+  return program;
+}
+
+}  // namespace belljar::tiers::jail
