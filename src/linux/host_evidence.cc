@@ -46,13 +46,22 @@ std::string find_in_path(const std::string& path, const std::string& name) {
   return {};
 }
 
-// In a chroot the root folder is not the root of its mount, or the mount is not that of the namespace. The first shows
-// as a different inode from PID 1's; comparing needs the right to look at PID 1, and not being able to is no evidence.
+// The root folder differs from PID 1's, where one may look at that; or it is no mount point, which only a chroot can
+// bring about. A chroot into a mount point stays unseen by an ordinary user.
 bool in_chroot() {
   struct stat own{};
   struct stat init{};
-  return stat("/", &own) == 0 && stat("/proc/1/root/", &init) == 0 &&
-         (own.st_ino != init.st_ino || own.st_dev != init.st_dev);
+  if (stat("/", &own) == 0 && stat("/proc/1/root/", &init) == 0 &&
+      (own.st_ino != init.st_ino || own.st_dev != init.st_dev)) {
+    return true;
+  }
+  const auto mounts = base::read_file("/proc/self/mountinfo");
+  if (!mounts) return false;
+  for (const std::string_view line : base::split(*mounts, '\n')) {
+    const auto words = base::split(line, ' ');
+    if (words.size() > 4 && words[4] == "/") return false;
+  }
+  return true;
 }
 
 int connect_to(const std::string& socket_path) {

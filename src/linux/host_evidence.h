@@ -34,7 +34,7 @@ struct HostEvidence {
   uid_t folder_uid = 0;    // its owner
   std::string program;     // path of the running program
   bool container = false;  // a marker of a container engine is there
-  bool chroot = false;     // the root folder is not that of PID 1: in a chroot the kernel refuses user namespaces
+  bool chroot = false;     // where the kernel refuses user namespaces (user_namespaces(7)); may stay unseen
   int seccomp_mode = 0;    // of this process: 2 when an outer filter is in force
 
   // Sysctls; no value where the kernel has no such file.

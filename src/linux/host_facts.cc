@@ -17,7 +17,7 @@ std::string failure(const Trial& trial) {
 
 std::string set_sysctl(const std::string& name, const std::string& value) {
   return "sudo sysctl -w " + name + "=" + value + "\n" + "echo '" + name + " = " + value +
-         "' | sudo tee /etc/sysctl.d/60-belljar.conf    # to keep it after a restart";
+         "' | sudo tee -a /etc/sysctl.d/60-belljar.conf    # to keep it after a restart";
 }
 
 constexpr const char* kContainerRemedy =
@@ -61,7 +61,9 @@ std::string namespace_remedy(const HostEvidence& evidence, const Trial& trial) {
   if (refused && inside_something(evidence)) return kContainerRemedy;
   if (evidence.uid == 0)
     return "Root lacks a capability here (CAP_SYS_ADMIN): start belljar as an ordinary user, or outside.";
-  return "A security module refuses it: look for a line with 'denied' in the output of\n  sudo journalctl -k -n 50";
+  return "A security module refuses it (look for a line with 'denied' in the output of\n  sudo journalctl -k -n 50\n), "
+         "or "
+         "this is a chroot, where the kernel refuses user namespaces.";
 }
 
 HostFact from_trial(std::string key, Need need, std::string what, const Trial& trial, std::string worked,
@@ -117,8 +119,7 @@ HostFact judge_sealed_program(const HostEvidence& evidence) {
 
 // Root's guest gets a host id that owns nothing and sees its folder through an id map. Without one it can still be the
 // folder's owner, unless that is root.
-HostFact judge_idmap(const HostEvidence& evidence) {
-  const Trial& trial = *evidence.idmap;
+HostFact judge_idmap(const HostEvidence& evidence, const Trial& trial) {
   const Need need = evidence.folder_uid == 0 ? Need::kJail : Need::kHardening;
   HostFact fact = from_trial("id_mapped", need, "id-mapped mounts", trial, "the current folder was mounted so", "");
   if (fact.ok) return fact;
@@ -257,7 +258,7 @@ std::vector<HostFact> judge(const HostEvidence& evidence) {
   facts.push_back(judge_mounts(evidence));
   facts.push_back(judge_proc(evidence));
   facts.push_back(judge_seccomp(evidence));
-  if (evidence.idmap) facts.push_back(judge_idmap(evidence));
+  if (evidence.idmap) facts.push_back(judge_idmap(evidence, *evidence.idmap));
   facts.push_back(judge_sealed_program(evidence));
   facts.push_back(judge_landlock(evidence));
   facts.push_back(judge_open_files(evidence));
