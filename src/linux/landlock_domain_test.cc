@@ -113,15 +113,15 @@ TEST(LandlockFeatures, MoreThanTheKernelHasIsRefused) {
 }
 
 TEST_F(Landlock, OutsideIsShut) {
-  expect_shut(EACCES, [&] { return result(open(at("hidden/file").c_str(), O_RDONLY)); });
-  expect_shut(EACCES, [&] { return result(open(at("hidden").c_str(), O_RDONLY | O_DIRECTORY)); });
-  expect_shut(EACCES, [&] { return result(open(at("hidden/new").c_str(), O_WRONLY | O_CREAT, 0600)); });
+  expect_shut(EACCES, [&] { return result(open(at("hidden/file").c_str(), O_RDONLY | O_CLOEXEC)); });
+  expect_shut(EACCES, [&] { return result(open(at("hidden").c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY)); });
+  expect_shut(EACCES, [&] { return result(open(at("hidden/new").c_str(), O_WRONLY | O_CLOEXEC | O_CREAT, 0600)); });
 }
 
 TEST_F(Landlock, ReadOnlyTreeIsReadOnly) {
-  expect_open([&] { return result(open(at("read/file").c_str(), O_RDONLY)); });
-  expect_open([&] { return result(open(at("read").c_str(), O_RDONLY | O_DIRECTORY)); });
-  expect_shut(EACCES, [&] { return result(open(at("read/file").c_str(), O_WRONLY)); });
+  expect_open([&] { return result(open(at("read/file").c_str(), O_RDONLY | O_CLOEXEC)); });
+  expect_open([&] { return result(open(at("read").c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY)); });
+  expect_shut(EACCES, [&] { return result(open(at("read/file").c_str(), O_WRONLY | O_CLOEXEC)); });
   expect_shut(EACCES, [&] { return result(mkdir(at("read/folder").c_str(), 0700)); });
   expect_shut(EACCES, [&] { return result(unlink(at("read/file").c_str())); });
 }
@@ -134,7 +134,7 @@ TEST_F(Landlock, TruncatingNeedsTheRight) {
 }
 
 TEST_F(Landlock, WorkFolderIsWhole) {
-  expect_open([&] { return result(open(at("work/new").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600)); });
+  expect_open([&] { return result(open(at("work/new").c_str(), O_WRONLY | O_CLOEXEC | O_CREAT | O_TRUNC, 0600)); });
   expect_open([&] { return result(mkdir(at("work/folder").c_str(), 0700)); });
   expect_open([&] { return result(symlink("new", at("work/link").c_str())); });
   expect_open([&] { return result(mkfifo(at("work/fifo").c_str(), 0600)); });
@@ -157,7 +157,7 @@ TEST_F(Landlock, DeviceRuleWritesAndControlsButMakesNothing) {
   const base::Fd device(open("/dev/ptmx", O_PATH | O_CLOEXEC));
   ASSERT_TRUE(device);
   const auto control = [] {
-    const int fd = open("/dev/ptmx", O_RDWR | O_NOCTTY);
+    const int fd = open("/dev/ptmx", O_RDWR | O_CLOEXEC | O_NOCTTY);
     unsigned number = 0;
     return fd < 0 ? errno : result(ioctl(fd, TIOCGPTN, &number));
   };
@@ -167,14 +167,15 @@ TEST_F(Landlock, DeviceRuleWritesAndControlsButMakesNothing) {
   const std::vector<LandlockRule> as_device{{.fd = folder.get(), .device = true}};
   EXPECT_EQ(in_child(true, as_device, kFiles, [&] { return result(mkdir(at("work/x").c_str(), 0700)); }),
             under(kFiles, EACCES));
-  EXPECT_EQ(in_child(true, as_device, kFiles, [&] { return result(open(at("work/a/file").c_str(), O_RDWR)); }),
-            under(kFiles, 0));
+  EXPECT_EQ(
+      in_child(true, as_device, kFiles, [&] { return result(open(at("work/a/file").c_str(), O_RDWR | O_CLOEXEC)); }),
+      under(kFiles, 0));
 }
 
 TEST_F(Landlock, IoctlOnDevicesNeedsTheRight) {
   const base::Fd device(open("/dev/ptmx", O_PATH | O_CLOEXEC));
   const auto control = [] {
-    const int fd = open("/dev/ptmx", O_RDWR | O_NOCTTY);
+    const int fd = open("/dev/ptmx", O_RDWR | O_CLOEXEC | O_NOCTTY);
     unsigned number = 0;
     return fd < 0 ? 200 : result(ioctl(fd, TIOCGPTN, &number));
   };
@@ -183,7 +184,8 @@ TEST_F(Landlock, IoctlOnDevicesNeedsTheRight) {
 }
 
 TEST_F(Landlock, FilesStayOpenWhenOnlyScopesAreAsked) {
-  EXPECT_EQ(in_child(true, {}, {.signals = true}, [&] { return result(open(at("hidden/file").c_str(), O_RDWR)); }),
+  EXPECT_EQ(in_child(true, {}, {.signals = true},
+                     [&] { return result(open(at("hidden/file").c_str(), O_RDWR | O_CLOEXEC)); }),
             under({.signals = true}, 0));
 }
 
@@ -196,7 +198,10 @@ TEST_F(Landlock, AbstractSocketsOfOthersAreOutOfReach) {
   const base::Fd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(bind(listener.get(), address, size), 0);
   ASSERT_EQ(listen(listener.get(), 4), 0);
-  const auto reach = [&] { return result(connect(socket(AF_UNIX, SOCK_STREAM, 0), address, size)); };
+  const auto reach = [&] {
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return fd < 0 ? 200 : result(connect(fd, address, size));
+  };
   EXPECT_EQ(in_child(true, {}, {.abstract_sockets = true}, reach), under({.abstract_sockets = true}, EPERM));
   EXPECT_EQ(in_child(true, {}, {.signals = true}, reach), under({.signals = true}, 0));
   EXPECT_EQ(in_child(false, {}, {}, reach), 0);
@@ -216,7 +221,7 @@ TEST_F(Landlock, ABadDescriptorRestrictsNothing) {
                      [&] {
                        const std::array<LandlockRule, 1> bad{LandlockRule{.fd = -1}};
                        if (landlock_restrict(bad, kFiles) != (landlock_abi() < 2 ? EOPNOTSUPP : EBADF)) return 200;
-                       return result(open(at("hidden/file").c_str(), O_RDONLY));
+                       return result(open(at("hidden/file").c_str(), O_RDONLY | O_CLOEXEC));
                      }),
             0);
 }

@@ -73,7 +73,7 @@ bool is_host_root() {
     #call, SYS_##call, {__VA_ARGS__}, answer, Who::who \
   }
 
-std::vector<Refusal> plain_refusals() {
+std::vector<Refusal> kernel_refusals() {
   return {
       REFUSAL(mount, EPERM, kAnyone, kBad, kBad, kBad, 0, 0),
       REFUSAL(umount2, EPERM, kAnyone, text("/nonexistent"), 0),
@@ -100,6 +100,11 @@ std::vector<Refusal> plain_refusals() {
       REFUSAL(bpf, EPERM, kHostRoot, 9999, 0, 0),
       REFUSAL(perf_event_open, EPERM, kAnyone, kBad, 0, 0, kBad, 0),
       REFUSAL(userfaultfd, EPERM, kHostRoot, kBad),
+  };
+}
+
+std::vector<Refusal> machine_refusals() {
+  return {
       REFUSAL(syslog, EPERM, kHostRoot, 10, 0, 0),
       REFUSAL(vhangup, EPERM, kHostRoot, 0),
       REFUSAL(acct, EPERM, kHostRoot, text("/nonexistent")),
@@ -125,6 +130,11 @@ std::vector<Refusal> plain_refusals() {
       REFUSAL(migrate_pages, EPERM, kAnyone, kBad, 0, kBad, kBad),
       REFUSAL(move_pages, EPERM, kAnyone, 0, 0, 0, 0, 0, kBad),
       REFUSAL(set_mempolicy_home_node, EPERM, kAnyone, 0, 0, 0, 1),
+  };
+}
+
+std::vector<Refusal> unimplemented_refusals() {
+  return {
       REFUSAL(io_uring_setup, ENOSYS, kAnyone, 1, kBad),
       REFUSAL(io_uring_enter, ENOSYS, kAnyone, kBad, 0, 0, 0, 0, 0),
       REFUSAL(io_uring_register, ENOSYS, kAnyone, kBad, 0, 0, 0),
@@ -147,6 +157,13 @@ std::vector<Refusal> plain_refusals() {
       {"file_setattr", rules::kFileSetattr, {kBad, 0, 0, 0, kBad, 0}, ENOSYS, Who::kDependsOnIt},
       {"listns", rules::kListns, {0, 0, 0, kBad, 0, 0}, ENOSYS, Who::kDependsOnIt},
   };
+}
+
+std::vector<Refusal> plain_refusals() {
+  std::vector<Refusal> all = kernel_refusals();
+  for (const auto& more : {machine_refusals(), unimplemented_refusals()})
+    all.insert(all.end(), more.begin(), more.end());
+  return all;
 }
 
 // Refusals that hang on an argument. Each register is also given a high half that the kernel does not look at.

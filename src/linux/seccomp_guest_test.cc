@@ -89,7 +89,7 @@ int open_unnamed_and_link(const Scratch& dir, uint64_t bits) {
 }
 
 int change_open_file(const Scratch& dir, uint64_t bits) {
-  const int fd = openat(dir.fd(), "victim", O_RDONLY);
+  const int fd = openat(dir.fd(), "victim", O_RDONLY | O_CLOEXEC);
   return fd < 0 ? 200 : result(syscall(SYS_fchmod, fd, bits | 0755U));
 }
 
@@ -323,8 +323,8 @@ TEST(SeccompGuest, NewerCallsThatToolchainsUseWork) {
        }},
       {"copy_file_range",
        [&] {
-         const int from = openat(dir.fd(), "c", O_RDONLY);
-         const int to = openat(dir.fd(), "d", O_CREAT | O_WRONLY, 0644);
+         const int from = openat(dir.fd(), "c", O_RDONLY | O_CLOEXEC);
+         const int to = openat(dir.fd(), "d", O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
          return result(copy_file_range(from, nullptr, to, nullptr, 1, 0));
        }},
       {"statx",
@@ -341,7 +341,7 @@ TEST(SeccompGuest, NewerCallsThatToolchainsUseWork) {
        [] {
          epoll_event event{};
          const timespec zero{};
-         return result(syscall(SYS_epoll_pwait2, epoll_create1(0), &event, 1, &zero, nullptr, 0));
+         return result(syscall(SYS_epoll_pwait2, epoll_create1(EPOLL_CLOEXEC), &event, 1, &zero, nullptr, 0));
        }},
       {"membarrier", [] { return result(syscall(SYS_membarrier, 0, 0, 0)); }},
       {"name_to_handle_at",
