@@ -109,7 +109,8 @@ std::vector<CgroupController> look_at_cgroups() {
     std::ranges::replace(listed, '\n', ' ');
     place.controllers = split_words(listed, ' ');
   }
-  std::ranges::stable_sort(places, [](const CgroupPlace& a, const CgroupPlace& b) { return a.version > b.version; });
+  // v2 first; of v1 no two hierarchies have the same controller (cgroups(7)).
+  std::ranges::sort(places, [](const CgroupPlace& a, const CgroupPlace& b) { return a.version > b.version; });
   std::vector<CgroupController> out;
   for (const char* name : {"memory", "cpu", "pids"}) {
     CgroupController controller;
