@@ -11,25 +11,13 @@ namespace belljar::linux {
 #error "clone_sharing_memory is written for x86-64 only"
 #endif
 
-int64_t clone_sharing_memory(uint64_t flags, int* pidfd, int cgroup, void* stack, size_t stack_size,
-                             int (*entry)(void*), void* argument) {
-  clone_args args{};
-  args.flags = flags | CLONE_VM;
-  args.exit_signal = SIGCHLD;
-  // The psABI wants the stack 16-byte aligned at a call.
-  args.stack = reinterpret_cast<uint64_t>(stack);
-  args.stack_size = stack_size & ~size_t{15};
-  if (pidfd != nullptr) {
-    args.flags |= CLONE_PIDFD;
-    args.pidfd = reinterpret_cast<uint64_t>(pidfd);
-  }
-  if (cgroup >= 0) {
-    args.flags |= CLONE_INTO_CGROUP;
-    args.cgroup = static_cast<uint64_t>(cgroup);
-  }
-  int64_t result = SYS_clone3;
-  // The child starts after the syscall instruction with its own stack and the same registers; it never comes back out
-  // of the asm. The kernel clobbers rcx and r11 only.
+namespace {
+
+// The child starts after the syscall instruction with the stack the call names and the same registers; it never comes
+// back out of the asm. The kernel clobbers rcx and r11 only.
+int64_t clone_call(int64_t number, uint64_t first, uint64_t second, uint64_t third, int (*entry)(void*),
+                   void* argument) {
+  int64_t result = number;
   asm volatile(
       "syscall\n\t"
       "testq %%rax, %%rax\n\t"
@@ -43,9 +31,32 @@ int64_t clone_sharing_memory(uint64_t flags, int* pidfd, int cgroup, void* stack
       "hlt\n"
       "1:\n\t"
       : "+a"(result)
-      : "D"(&args), "S"(sizeof args), [entry] "r"(entry), [argument] "r"(argument), [exit_group] "i"(SYS_exit_group)
+      : "D"(first), "S"(second), "d"(third), [entry] "r"(entry), [argument] "r"(argument),
+        [exit_group] "i"(SYS_exit_group)
       : "rcx", "r11", "memory");
   return result;
+}
+
+}  // namespace
+
+int64_t clone_sharing_memory(uint64_t flags, int* pidfd, int cgroup, void* stack, size_t stack_size,
+                             int (*entry)(void*), void* argument) {
+  // The psABI wants the stack 16-byte aligned at a call.
+  const auto top = (reinterpret_cast<uint64_t>(stack) + stack_size) & ~uint64_t{15};
+  flags |= CLONE_VM;
+  if (pidfd != nullptr) flags |= CLONE_PIDFD;
+  if (cgroup < 0) {
+    // clone(2) says it all, and unlike clone3(2) a system-call filter can read its flags: init's answers ENOSYS there.
+    return clone_call(SYS_clone, flags | SIGCHLD, top, reinterpret_cast<uint64_t>(pidfd), entry, argument);
+  }
+  clone_args args{};
+  args.flags = flags | CLONE_INTO_CGROUP;
+  args.pidfd = reinterpret_cast<uint64_t>(pidfd);
+  args.exit_signal = SIGCHLD;
+  args.stack = reinterpret_cast<uint64_t>(stack);
+  args.stack_size = top - args.stack;
+  args.cgroup = static_cast<uint64_t>(cgroup);
+  return clone_call(SYS_clone3, reinterpret_cast<uint64_t>(&args), sizeof args, 0, entry, argument);
 }
 
 }  // namespace belljar::linux

@@ -1,0 +1,37 @@
+// The `belljar` program: wiring only.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "base/path.h"
+#include "cli/main.h"
+
+namespace {
+
+// A closed 0, 1 or 2 would be taken by the next descriptor opened, and then written to as if it were the output.
+bool open_standard_descriptors() {
+  for (;;) {
+    const int fd = ::open("/dev/null", O_RDWR);
+    if (fd < 0) return false;
+    if (fd > STDERR_FILENO) {
+      ::close(fd);
+      return true;
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (!open_standard_descriptors()) return belljar::cli::kFailed;
+  belljar::cli::Context context;
+  const auto self = belljar::base::real_path("/proc/self/exe");
+  if (!self) return belljar::cli::report(context, self.error());
+  context.guest_path = belljar::base::parent_of(*self) + "/belljar-guest";
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  return belljar::cli::run_main(context, arguments);
+}
