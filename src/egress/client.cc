@@ -79,8 +79,11 @@ void Client::step() {
         go_on = read_hello();
         break;
       case Phase::kDeliver:
-        go_on = deliver_hello();
+        go_on = deliver();
         break;
+      case Phase::kForward:
+        forward_->pump();
+        return;
       case Phase::kLast:
         go_on = send_last();
         break;
@@ -130,6 +133,10 @@ bool Client::send_all(net::Stream& stream, std::string& text) {
 }
 
 bool Client::read_head() {
+  if (idle_ && !in_.empty()) {
+    idle_ = false;
+    timer_.arm(context_.options.head_deadline);
+  }
   const auto length = scanner_.scan(in_);
   if (!length) {
     refuse_malformed(length.error());
@@ -156,11 +163,15 @@ void Client::take_request(std::string head_text) {
     return;
   }
   json_ = accepts_json(*head);
+  host_.clear();
+  port_ = 0;
+  rule_ = nullptr;
+  upstream_head_.clear();
   if (head->method == "CONNECT") {
     take_connect(*head);
-    return;
+  } else {
+    take_plain(*head);
   }
-  refuse_malformed({400, "this proxy takes CONNECT only"});
 }
 
 net::HttpResult<void> Client::check_host_field(const net::RequestHead& head, uint16_t default_port) const {
@@ -180,24 +191,52 @@ net::HttpResult<void> Client::check_host_field(const net::RequestHead& head, uin
   return {};
 }
 
+// Sets host_ and port_; false when the request was refused.
+bool Client::take_authority(const net::Authority& authority, uint16_t default_port, const net::RequestHead& head) {
+  auto host = policy::canonical_host(authority.host);
+  if (!host) {
+    refuse(denial(Reason::kBadRequest, host.error().message()));
+    return false;
+  }
+  host_ = std::move(*host);
+  port_ = authority.port.value_or(default_port);
+  if (const auto same = check_host_field(head, default_port); !same) {
+    refuse_malformed(same.error());
+    return false;
+  }
+  return true;
+}
+
 void Client::take_connect(const net::RequestHead& head) {
   const auto authority = net::parse_authority(head.target);
   if (!authority) return refuse_malformed(authority.error());
   if (!authority->port) return refuse_malformed({400, "CONNECT without a port"});
-  auto host = policy::canonical_host(authority->host);
-  if (!host) {
-    Denial bad = denial(Reason::kBadRequest, host.error().message());
-    return refuse(std::move(bad));
-  }
-  host_ = std::move(*host);
-  port_ = *authority->port;
   // JVMs leave the port out of Host when it is 443, others whatever it is.
-  if (const auto same = check_host_field(head, port_); !same) return refuse_malformed(same.error());
+  if (!take_authority(*authority, *authority->port, head)) return;
   const auto framing = net::request_framing(head);
   if (!framing) return refuse_malformed(framing.error());
   if (framing->kind == net::Framing::Kind::kChunked || framing->length > 0) {
     return refuse_malformed({400, "CONNECT with a body"});
   }
+  judge_and_dial();
+}
+
+void Client::take_plain(const net::RequestHead& head) {
+  const auto target = net::parse_absolute_target(head.target, head.method);
+  if (!target) return refuse_malformed(target.error());
+  if (!take_authority(target->authority, 80, head)) return;
+  auto request = read_request(head);
+  if (!request) return refuse_malformed(request.error());
+  request_ = std::move(*request);
+  request_.origin_form = target->origin_form;
+  request_.host = host_;
+  request_.port = port_;
+  upstream_head_ = upstream_head(request_, head);
+  judge_and_dial();
+}
+
+// Every request comes through here, whatever its connection was allowed before.
+void Client::judge_and_dial() {
   const Verdict verdict = context_.rules.decide(host_, port_);
   rule_ = verdict.rule;
   if (!verdict.allowed) return refuse(denial(verdict.reason, {}));
@@ -209,11 +248,17 @@ void Client::take_connect(const net::RequestHead& head) {
 
 void Client::on_dialed(std::unique_ptr<net::Stream> stream) {
   if (left()) return;
-  upstream_ = std::move(stream);
-  upstream_->set_owner(*this);
   dialer_.reset();
-  out_ = kEstablished;
-  phase_ = Phase::kGreet;
+  if (upstream_head_.empty()) {
+    upstream_ = std::move(stream);
+    upstream_->set_owner(*this);
+    out_ = kEstablished;
+    phase_ = Phase::kGreet;
+  } else {
+    forward_ = std::make_unique<Forward>(static_cast<ForwardOwner&>(*this), *client_, in_, std::move(stream), request_,
+                                         std::move(upstream_head_));
+    phase_ = Phase::kForward;
+  }
   step();
 }
 
@@ -224,6 +269,40 @@ void Client::on_dial_failed(const DialFailure& failure) {
   refuse(std::move(refusal));
   dialer_.reset();
   step();
+}
+
+void Client::on_forward_done(bool keep_alive) {
+  forward_.reset();
+  if (!keep_alive) {
+    finish({});
+  } else {
+    phase_ = Phase::kHead;
+    idle_ = in_.empty();
+    timer_.arm(idle_ ? context_.options.idle_deadline : context_.options.head_deadline);
+  }
+  // Not from inside step(), which may be what pumped: one round later, and so also pipelined requests take turns.
+  client_->again();
+}
+
+void Client::on_forward_refused(Reason reason, std::string detail, int status) {
+  forward_.reset();
+  refuse_with_status(denial(reason, std::move(detail)), status);
+  client_->again();
+}
+
+void Client::on_forward_broken() {
+  forward_.reset();
+  client_->reset_on_close();
+  leave();
+}
+
+void Client::on_forward_upgraded(std::unique_ptr<net::Stream> upstream, std::string to_client) {
+  forward_.reset();
+  upstream_ = std::move(upstream);
+  upstream_->set_owner(*this);
+  out_ = std::move(to_client);
+  phase_ = Phase::kDeliver;
+  client_->again();
 }
 
 bool Client::send_greeting() {
@@ -273,8 +352,8 @@ bool Client::judge_hello(net::HelloVerdict verdict) {
   return true;
 }
 
-bool Client::deliver_hello() {
-  if (!send_all(*upstream_, in_)) return false;
+bool Client::deliver() {
+  if (!send_all(*client_, out_) || !send_all(*upstream_, in_)) return false;
   become_tunnel();
   return false;
 }
@@ -294,15 +373,16 @@ Denial Client::denial(Reason reason, std::string detail) const {
 }
 
 void Client::refuse(Denial denial) {
-  std::string response = refusal_response(denial, json_, false);
-  context_.log.add(std::move(denial));
-  finish(std::move(response));
+  refuse_with_status(std::move(denial), 0);
 }
 
 void Client::refuse_malformed(const net::HttpProblem& problem) {
-  Denial bad = denial(Reason::kBadRequest, std::string(problem.text));
-  std::string response = refusal_response(bad, json_, false, problem.status);
-  context_.log.add(std::move(bad));
+  refuse_with_status(denial(Reason::kBadRequest, std::string(problem.text)), problem.status);
+}
+
+void Client::refuse_with_status(Denial denial, int status) {
+  std::string response = refusal_response(denial, json_, false, status);
+  context_.log.add(std::move(denial));
   finish(std::move(response));
 }
 

@@ -10,6 +10,8 @@
 #include "base/fd.h"
 #include "egress/denial.h"
 #include "egress/dialer.h"
+#include "egress/forward.h"
+#include "egress/forward_head.h"
 #include "egress/member.h"
 #include "egress/options.h"
 #include "egress/relay.h"
@@ -34,7 +36,11 @@ struct Context {
   Company& company;
 };
 
-class Client final : public Member, private net::StreamOwner, private net::Alarm, private DialOwner {
+class Client final : public Member,
+                     private net::StreamOwner,
+                     private net::Alarm,
+                     private DialOwner,
+                     private ForwardOwner {
  public:
   // Takes an accepted, non-blocking socket and joins the company.
   static void welcome(Context& context, base::Fd socket);
@@ -44,10 +50,11 @@ class Client final : public Member, private net::StreamOwner, private net::Alarm
  private:
   enum class Phase : uint8_t {
     kHead,     // reading a request head
-    kDial,     // resolving and connecting for CONNECT
+    kDial,     // resolving and connecting
     kGreet,    // sending the 200
     kHello,    // reading the TLS hello
-    kDeliver,  // sending the hello on
+    kDeliver,  // sending on what came before the tunnel: the hello, or what followed an upgrade
+    kForward,  // relaying one plain HTTP exchange
     kLast,     // sending the last bytes the client gets
     kLinger,   // waiting for the client to close, so that no reset destroys those bytes
   };
@@ -58,13 +65,17 @@ class Client final : public Member, private net::StreamOwner, private net::Alarm
   void on_alarm() override;
   void on_dialed(std::unique_ptr<net::Stream> stream) override;
   void on_dial_failed(const DialFailure& failure) override;
+  void on_forward_done(bool keep_alive) override;
+  void on_forward_refused(Reason reason, std::string detail, int status) override;
+  void on_forward_broken() override;
+  void on_forward_upgraded(std::unique_ptr<net::Stream> upstream, std::string to_client) override;
 
   void step();
   // Each returns true when the next phase can go on at once.
   bool read_head();
   bool send_greeting();
   bool read_hello();
-  bool deliver_hello();
+  bool deliver();
   bool send_last();
   void drain();
 
@@ -75,6 +86,10 @@ class Client final : public Member, private net::StreamOwner, private net::Alarm
 
   void take_request(std::string head);
   void take_connect(const net::RequestHead& head);
+  void take_plain(const net::RequestHead& head);
+  [[nodiscard]] bool take_authority(const net::Authority& authority, uint16_t default_port,
+                                    const net::RequestHead& head);
+  void judge_and_dial();
   [[nodiscard]] net::HttpResult<void> check_host_field(const net::RequestHead& head, uint16_t default_port) const;
   bool judge_hello(net::HelloVerdict verdict);
   void become_tunnel();
@@ -82,6 +97,7 @@ class Client final : public Member, private net::StreamOwner, private net::Alarm
   Denial denial(Reason reason, std::string detail) const;
   void refuse(Denial denial);  // by an HTTP response
   void refuse_malformed(const net::HttpProblem& problem);
+  void refuse_with_status(Denial denial, int status);
   void refuse_hello(Reason reason, std::string detail);  // inside a tunnel that was already granted
   void finish(std::string last_bytes);
 
@@ -103,6 +119,10 @@ class Client final : public Member, private net::StreamOwner, private net::Alarm
   std::unique_ptr<net::Stream> upstream_;
   net::HelloReader hello_;
   size_t hello_fed_ = 0;
+  bool idle_ = false;          // kept alive, no byte of the next request yet
+  ForwardRequest request_;     // of plain HTTP
+  std::string upstream_head_;  // likewise; empty for CONNECT
+  std::unique_ptr<Forward> forward_;
 };
 
 }  // namespace belljar::egress

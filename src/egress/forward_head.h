@@ -1,0 +1,36 @@
+// Message heads written anew on their way through the proxy: the receiver gets what was understood, not what was sent.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "net/http_head.h"
+
+namespace belljar::egress {
+
+struct ForwardRequest {
+  std::string method;
+  std::string origin_form;  // path and query
+  std::string host;         // canonical
+  uint16_t port = 80;
+  net::Framing framing;
+  bool http10 = false;      // the client speaks HTTP/1.0
+  bool keep_alive = false;  // the client would go on with this connection
+  bool websocket = false;   // it asks for that upgrade; no other is passed on
+};
+
+// What the request says about framing and connection. `method`, `framing`, `http10`, `keep_alive`, `websocket`.
+[[nodiscard]] net::HttpResult<ForwardRequest> read_request(const net::RequestHead& head);
+
+// The head for the upstream: HTTP/1.1, one Host, hop-by-hop fields gone, `Connection: close`.
+[[nodiscard]] std::string upstream_head(const ForwardRequest& request, const net::RequestHead& head);
+
+// The head for the client. `keep_alive` is what the proxy will do.
+[[nodiscard]] std::string client_head(const ForwardRequest& request, const net::ResponseHead& head,
+                                      net::Framing framing, bool keep_alive);
+
+// 1xx, 101 included: no body and no framing fields.
+[[nodiscard]] std::string interim_head(const net::ResponseHead& head);
+
+}  // namespace belljar::egress
