@@ -1,0 +1,51 @@
+#include "support/belljar.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "support/temp_dir.h"
+
+namespace belljar::testing {
+
+std::string belljar_program() {
+  const char* chosen = std::getenv("BELLJAR");
+  return chosen != nullptr ? chosen : BELLJAR_PROGRAM;
+}
+
+Command sealed(const std::string& folder, const std::vector<std::string>& words,
+               const std::vector<std::string>& options) {
+  Command command{.argv = {belljar_program(), "run"}, .cwd = folder};
+  command.argv.insert(command.argv.end(), options.begin(), options.end());
+  command.argv.emplace_back("--");
+  command.argv.insert(command.argv.end(), words.begin(), words.end());
+  return command;
+}
+
+Command sealed_script(const std::string& folder, const std::string& script, const std::vector<std::string>& options) {
+  return sealed(folder, {"/bin/sh", "-c", script}, options);
+}
+
+std::vector<std::string> processes_with(const std::string& marker) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    if (entry.path().filename().string().find_first_not_of("0123456789") != std::string::npos) continue;
+    std::string line = read_text(entry.path() / "cmdline");
+    std::ranges::replace(line, '\0', ' ');
+    if (line.find(marker) != std::string::npos) found.push_back(line);
+  }
+  return found;
+}
+
+bool eventually(const std::function<bool()>& done, std::chrono::milliseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > end) return done();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+}  // namespace belljar::testing

@@ -1,0 +1,28 @@
+// The program under test.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "support/process.h"
+
+namespace belljar::testing {
+
+// The built program: $BELLJAR, else the one beside the tests.
+[[nodiscard]] std::string belljar_program();
+
+// `belljar run OPTIONS -- WORDS` in `folder`.
+[[nodiscard]] Command sealed(const std::string& folder, const std::vector<std::string>& words,
+                             const std::vector<std::string>& options = {});
+
+// As above with a script for /bin/sh.
+[[nodiscard]] Command sealed_script(const std::string& folder, const std::string& script,
+                                    const std::vector<std::string>& options = {});
+
+// Command lines of processes of this host, whoever's they are, that hold `marker`.
+[[nodiscard]] std::vector<std::string> processes_with(const std::string& marker);
+
+// Asks `done` again and again until it says yes (true) or `patience` ends (false).
+bool eventually(const std::function<bool()>& done, std::chrono::milliseconds patience = std::chrono::seconds(10));
+
+}  // namespace belljar::testing
