@@ -163,9 +163,11 @@ class AresResolver final : public Resolver, public Alarm {
         out.detail = "no such host";
         break;
       case ARES_ETIMEOUT:
-      case ARES_ECONNREFUSED:
         out.status = ResolveStatus::kTimeout;
-        out.detail = status == ARES_ETIMEOUT ? "no name server answered in time" : "no name server could be reached";
+        out.detail = "no name server answered in time";
+        break;
+      case ARES_ECONNREFUSED:  // also what c-ares says when each server answered SERVFAIL or REFUSED
+        out.detail = "every name server failed or could not be reached";
         break;
       default:
         out.detail = ares_strerror(status);
