@@ -25,6 +25,7 @@ class Variables {
   }
   [[nodiscard]] std::vector<EnvVar> list() const {
     std::vector<EnvVar> out;
+    out.reserve(all_.size());
     for (const auto& [name, variable] : all_) out.push_back(variable);
     return out;
   }

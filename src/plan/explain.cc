@@ -179,6 +179,7 @@ const char* to_text(MountKind kind) {
 std::string explain_text(const Plan& plan) {
   std::string out;
   std::vector<std::string> words;
+  words.reserve(plan.command.size());
   for (const std::string& word : plan.command) words.push_back(base::shell_quote(word));
   line(out, "command", base::join(words, " "));
   line(out, "program", escape(plan.program));
@@ -191,10 +192,12 @@ std::string explain_text(const Plan& plan) {
   list_text(out, "weakened:", plan.weakenings);
   list_text(out, "notes:", plan.notes);
   std::vector<std::string> hosts;
+  hosts.reserve(plan.hosts.size());
   for (const policy::HostRule& rule : plan.hosts) hosts.push_back(policy::to_text(rule) + "  (" + rule.source + ")");
   list_text(out, "hosts:", hosts);
   mounts_text(out, plan);
   std::vector<std::string> variables;
+  variables.reserve(plan.env.size());
   for (const EnvVar& variable : plan.env) {
     variables.push_back(variable.name + "=" + (variable.secret ? "***" : base::shell_quote(variable.value)));
   }

@@ -9,7 +9,6 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::StartsWith;
 
 TEST(WorkFolder, RefusesTheHomeWhatIsAboveItAndTheSystem) {

@@ -1,6 +1,7 @@
 #include "plan/mount_table.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/path.h"
 
@@ -82,10 +83,8 @@ std::vector<Mount> MountTable::in_order() const {
     if (plain && shows(base::parent_of(target))) continue;
     out.push_back(mount);
   }
-  std::ranges::stable_sort(out, [](const Mount& a, const Mount& b) {
-    const bool mask_a = a.kind == MountKind::kMask;
-    const bool mask_b = b.kind == MountKind::kMask;
-    return mask_a != mask_b ? mask_b : depth(a.target) < depth(b.target);
+  std::ranges::sort(out, {}, [](const Mount& mount) {
+    return std::tuple(mount.kind == MountKind::kMask, depth(mount.target), std::string_view(mount.target));
   });
   return out;
 }

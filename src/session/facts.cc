@@ -254,12 +254,12 @@ base::Result<Launcher> current_launcher() {
     // The first of a name that occurs twice is the one getenv(3) finds.
     if (at != std::string_view::npos && at != 0) out.environment.emplace(text.substr(0, at), text.substr(at + 1));
   }
-  const std::unique_ptr<char, decltype(&std::free)> folder(::getcwd(nullptr, 0), &std::free);
-  // Linux puts "(unreachable)" before a folder outside the root (getcwd(3)).
-  if (!folder || *folder != '/') {
-    return base::system_error("find the current folder", "", folder ? ENOENT : errno, "cd to a folder that exists");
+  // A folder that is deleted or outside the root reads as a name that does not exist (proc_pid_cwd(5)).
+  auto folder = base::real_path("/proc/self/cwd");
+  if (!folder) {
+    return base::system_error("find the current folder", "", folder.error().code, "cd to a folder that exists");
   }
-  out.folder = folder.get();
+  out.folder = std::move(*folder);
   return out;
 }
 

@@ -12,7 +12,6 @@
 namespace belljar::session {
 namespace {
 
-using plan::FileKind;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;

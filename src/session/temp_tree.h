@@ -1,9 +1,9 @@
 // A folder of a test's own, gone at its end.
 #pragma once
 
-#include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -14,14 +14,14 @@ class TempTree {
  public:
   TempTree() {
     std::string pattern = std::filesystem::canonical(std::filesystem::temp_directory_path()) / "belljar-test-XXXXXX";
-    if (::mkdtemp(pattern.data()) != nullptr) root_ = pattern;
-    EXPECT_FALSE(root_.empty());
+    if (::mkdtemp(pattern.data()) == nullptr) std::abort();
+    root_ = pattern;
   }
   TempTree(const TempTree&) = delete;
   TempTree& operator=(const TempTree&) = delete;
   ~TempTree() {
     std::error_code ignored;
-    if (!root_.empty()) std::filesystem::remove_all(root_, ignored);
+    std::filesystem::remove_all(root_, ignored);
   }
 
   [[nodiscard]] std::string at(const std::string& path) const { return root_ + "/" + path; }
