@@ -1,6 +1,7 @@
 #include "base/io.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 
@@ -59,6 +60,15 @@ Result<std::string> read_to_end(int fd, size_t limit, std::string_view name) {
 Result<std::string> read_file(const std::string& path, size_t limit, bool follow) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (follow ? 0 : O_NOFOLLOW)));
   if (!fd) return system_error("open", path, errno);
+  return read_to_end(fd.get(), limit, path);
+}
+
+Result<std::string> read_regular_file(const std::string& path, size_t limit, bool follow) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (follow ? 0 : O_NOFOLLOW)));
+  if (!fd) return system_error("open", path, errno);
+  struct stat status{};
+  if (::fstat(fd.get(), &status) != 0) return system_error("stat", path, errno);
+  if (!S_ISREG(status.st_mode)) return refuse("read", path, "not a regular file", "name a plain file");
   return read_to_end(fd.get(), limit, path);
 }
 
