@@ -97,6 +97,12 @@ const Agent* find_agent_of_command(std::string_view command) {
   return nullptr;
 }
 
+void keep_inner_sandbox(Agent& agent) {
+  agent.extra_arguments.clear();
+  agent.env.erase("IS_SANDBOX");
+  agent.env.erase("GEMINI_SANDBOX");
+}
+
 std::vector<std::string_view> agent_names() {
   std::vector<std::string_view> names;
   for (const Agent& agent : agents()) names.emplace_back(agent.name);
@@ -112,13 +118,6 @@ const HostSet* find_host_set(std::string_view name) {
 std::vector<std::string_view> host_set_names() {
   std::vector<std::string_view> names;
   for (const HostSet& set : host_sets()) names.emplace_back(set.name);
-  return names;
-}
-
-const std::vector<std::string>& basic_env() {
-  static const std::vector<std::string> names = {
-      "COLORTERM",  "LANG",    "LANGUAGE", "LC_ALL",      "LC_COLLATE", "LC_CTYPE",     "LC_MESSAGES", "LC_MONETARY",
-      "LC_NUMERIC", "LC_TIME", "NO_COLOR", "FORCE_COLOR", "TERM",       "TERM_PROGRAM", "TZ"};
   return names;
 }
 

@@ -16,6 +16,10 @@ namespace belljar::policy {
 // The built-in agent that the program `command` (a name or a path) starts, or null.
 [[nodiscard]] const Agent* find_agent_of_command(std::string_view command);
 
+// Takes from `agent` what tells its CLI that a boundary is there: the extra arguments by which its inner sandbox steps
+// aside, and IS_SANDBOX and GEMINI_SANDBOX. For launches without a boundary.
+void keep_inner_sandbox(Agent& agent);
+
 // Names of the built-in agents, in order.
 [[nodiscard]] std::vector<std::string_view> agent_names();
 
@@ -27,9 +31,5 @@ struct HostSet {
 };
 [[nodiscard]] const HostSet* find_host_set(std::string_view name);
 [[nodiscard]] std::vector<std::string_view> host_set_names();
-
-// The variables every guest gets from its launcher: what a terminal program needs to draw and to speak the person's
-// language. Nothing here can carry code or a secret.
-[[nodiscard]] const std::vector<std::string>& basic_env();
 
 }  // namespace belljar::policy
