@@ -11,6 +11,7 @@
 #include "plan/system_mounts.h"
 #include "plan/user_mounts.h"
 #include "policy/host_rule.h"
+#include "policy/preset.h"
 
 namespace belljar::plan {
 namespace {
@@ -184,8 +185,11 @@ base::Result<Plan> plan_without_boundary(Draft& draft, Plan plan) {
 
 }  // namespace
 
-base::Result<Plan> make_plan(const policy::Policy& policy, const Facts& facts, const Request& request) {
-  BELLJAR_TRY(check_supported(policy));
+base::Result<Plan> make_plan(const policy::Policy& asked, const Facts& facts, const Request& request) {
+  BELLJAR_TRY(check_supported(asked));
+  policy::Policy policy = asked;
+  // An agent must not be told of a boundary that is not there.
+  if (policy.isolation.mode == policy::Mode::kNone) policy::keep_inner_sandbox(policy.agent);
   const std::vector<std::string> command = command_of(policy, request);
   BELLJAR_TRY(check_command(command));
   Plan plan;

@@ -12,8 +12,8 @@ namespace belljar::plan {
 inline constexpr uint16_t kProxyPort = 61080;
 
 // Everything a launch needs, or the refusal: what the policy contradicts, what this version or the host cannot hold,
-// what would open the guest. A refusal's hint is the remedy; `code` is ENOENT when the command was not found, EACCES
-// when it cannot be executed, else 0.
+// what would open the guest. A refusal's hint is the remedy; when the command is at fault the operation is
+// "find the command" and `code` ENOENT (not found) or EACCES (not executable).
 [[nodiscard]] base::Result<Plan> make_plan(const policy::Policy& policy, const Facts& facts, const Request& request);
 
 }  // namespace belljar::plan

@@ -9,6 +9,7 @@
 
 #include "base/path.h"
 #include "plan/plan_fixture.h"
+#include "policy/preset.h"
 
 namespace belljar::plan {
 namespace {
@@ -169,6 +170,7 @@ TEST(MakePlan, ModeNoneSaysThatThereIsNoBoundary) {
   host.policy.isolation.mode = policy::Mode::kNone;
   host.policy.isolation.network = policy::Network::kAllow;
   host.facts.environment["SECRET_TOKEN"] = "x";
+  host.policy.agent = *policy::find_agent("claude");
   const auto plan = host.plan();
   ASSERT_TRUE(plan) << plan.error().message();
   EXPECT_TRUE(plan->mounts.empty());
@@ -176,6 +178,7 @@ TEST(MakePlan, ModeNoneSaysThatThereIsNoBoundary) {
   EXPECT_EQ(plan->program, "/usr/bin/sh");
   EXPECT_EQ(plan->identity.host_uid, 1000U);
   EXPECT_EQ(variable(*plan, "SECRET_TOKEN"), nullptr);
+  EXPECT_EQ(variable(*plan, "IS_SANDBOX"), nullptr) << "there is none";
 }
 
 TEST(MakePlan, PutsTheAgentsArgumentsAfterItsOwnProgramOnly) {

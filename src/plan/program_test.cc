@@ -79,9 +79,9 @@ TEST(Program, MissingOrUnexecutableHasTheCodeOfItsExitStatus) {
   auto plan = host.plan();
   ASSERT_FALSE(plan);
   EXPECT_EQ(plan.error().code, ENOENT);
-  EXPECT_EQ(plan.error().message(), "run 'nosuch': no such program in PATH");
+  EXPECT_EQ(plan.error().message(), "find the command 'nosuch': no such program in PATH");
   host.request.command = {"./nosuch"};
-  EXPECT_EQ(host.refusal(), "run './nosuch': no such program");
+  EXPECT_EQ(host.refusal(), "find the command './nosuch': no such program");
   host.facts.program.state = ProgramFact::State::kNotExecutable;
   host.facts.program.files.push_back(at("/home/alice/work/nosuch"));
   plan = host.plan();
