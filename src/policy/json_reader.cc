@@ -51,11 +51,15 @@ class Builder {
   bool boolean(bool value) { return scalar(Node::Kind::kBoolean, value ? 1 : 0); }
   bool number_integer(int64_t value) { return scalar(Node::Kind::kInteger, value); }
   bool number_unsigned(uint64_t value) {
-    if (value > static_cast<uint64_t>(INT64_MAX)) return fail(start(), "a number beyond 9223372036854775807", "");
+    if (value > static_cast<uint64_t>(INT64_MAX))
+      return fail(start(), "an integer of more than 64 bits", "no limit is that large");
     return scalar(Node::Kind::kInteger, static_cast<int64_t>(value));
   }
   // An integer too long for 64 bits arrives here as well.
-  bool number_float(double /*value*/, const std::string& /*token*/) { return scalar(Node::Kind::kFloat); }
+  bool number_float(double /*value*/, const std::string& token) {
+    if (token.find_first_of(".eE") == std::string::npos) return number_unsigned(UINT64_MAX);
+    return scalar(Node::Kind::kFloat);
+  }
   bool string(std::string& value) {
     Node node = make(Node::Kind::kString);
     node.text = std::move(value);
@@ -71,8 +75,7 @@ class Builder {
     const Position at = start();
     for (const Member& member : stack_.back()->members) {
       if (member.key != name) continue;
-      return fail(at, "'" + name + "' is given twice",
-                  "first at " + std::to_string(member.at.line) + ":" + std::to_string(member.at.column));
+      return fail(at, "'" + name + "' is given twice", "first at " + place(name_, member.at));
     }
     stack_.back()->members.push_back({std::move(name), at, {}});
     return true;

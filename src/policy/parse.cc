@@ -128,10 +128,11 @@ bool is_launch_form(const Document& document) {
 // The launch form that other programs store and send. Its defaults are not those of our own files.
 base::Status parse_launch_form(const Document& document, PolicyLayer& layer) {
   Node table = document.root;
-  std::erase_if(table.members, [](const Member& member) {
-    // Programs that write every field write an empty one for what is not said.
-    const bool says_nothing = member.value.kind == Node::Kind::kString && member.value.text.empty();
-    return says_nothing && (member.key == "docker_image" || member.key == "mode");
+  // Programs that write every field write an empty one for what is not said; an empty mode is an opt-out.
+  std::erase_if(table.members, [&](const Member& member) {
+    const bool empty = member.value.kind == Node::Kind::kString && member.value.text.empty();
+    if (empty && member.key == "mode") layer.mode = {Mode::kNone, place(document.name, member.value.at)};
+    return empty && (member.key == "docker_image" || member.key == "mode");
   });
   for (const Member& member : table.members) {
     if (!contains(kTop, member.key)) continue;

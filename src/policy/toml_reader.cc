@@ -15,7 +15,7 @@ namespace {
 // toml++ bounds the nesting of values (256) but not of dotted keys, and frees its tree by recursion: `a.a.a…` of a
 // whole file would exhaust the stack. So dots outside strings and comments are counted first. Where the text is no
 // valid TOML this count may be wrong from that place on, but there toml++ stops reading too.
-constexpr size_t kMaxDots = 4096;
+constexpr size_t kMaxDots = 1024;
 
 size_t skip_string(std::string_view text, size_t i) {
   const char quote = text[i];
