@@ -8,7 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <string>
+#include <utility>
 
 #include "base/io.h"
 #include "linux/clone.h"
@@ -23,60 +23,91 @@ int64_t bare_syscall3(int64_t number, int64_t a, int64_t b, int64_t c) {
   return result;
 }
 
-struct Holder {
-  int read_end = -1;
-  int write_end = -1;
-  char byte = 0;
-};
-
-// Waits for the end of the pipe, so that the holder goes with its maker however that ends.
-int hold(void* argument) {
-  auto* holder = static_cast<Holder*>(argument);
-  bare_syscall3(SYS_close, holder->write_end, 0, 0);
-  bare_syscall3(SYS_read, holder->read_end, reinterpret_cast<int64_t>(&holder->byte), 1);
-  return 0;
-}
-
-base::Status write_proc(pid_t pid, const char* name, const char* text) {
-  std::array<char, 64> path{};
-  std::snprintf(path.data(), path.size(), "/proc/%d/%s", pid, name);
-  const base::Fd fd(::open(path.data(), O_WRONLY | O_CLOEXEC));
-  if (!fd || !base::write_all(fd.get(), text)) return base::system_error("write", path.data(), errno);
-  return {};
-}
-
-base::Result<base::Fd> map_and_open(pid_t pid, uid_t inside_uid, gid_t inside_gid, uid_t outside_uid,
-                                    gid_t outside_gid) {
+base::Status write_proc(int process, const char* name, uint32_t inside, uint32_t outside) {
   std::array<char, 64> line{};
-  std::snprintf(line.data(), line.size(), "%u %u 1\n", inside_uid, outside_uid);
-  BELLJAR_TRY(write_proc(pid, "uid_map", line.data()));
-  std::snprintf(line.data(), line.size(), "%u %u 1\n", inside_gid, outside_gid);
-  BELLJAR_TRY(write_proc(pid, "gid_map", line.data()));
-  std::array<char, 64> path{};
-  std::snprintf(path.data(), path.size(), "/proc/%d/ns/user", pid);
-  base::Fd fd(::open(path.data(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return base::system_error("open", path.data(), errno);
-  return fd;
+  const int size = std::snprintf(line.data(), line.size(), "%u %u 1\n", inside, outside);
+  const base::Fd fd(::openat(process, name, O_WRONLY | O_CLOEXEC));
+  if (!fd || !base::write_all(fd.get(), line.data(), static_cast<size_t>(size))) {
+    return base::system_error("write", name, errno);
+  }
+  return {};
 }
 
 }  // namespace
 
-base::Result<base::Fd> make_user_namespace(uid_t inside_uid, gid_t inside_gid, uid_t outside_uid, gid_t outside_gid) {
+struct UserNamespace::Holder {
+  base::Fd read_end;
+  base::Fd write_end;
+  // What the process reads, which shares this memory with a maker that goes on closing its own ends.
+  int64_t own_read_end = -1;
+  int64_t own_write_end = -1;
+  char byte = 0;
+  alignas(16) std::array<char, 2048> stack;
+
+  // Waits for the end of the pipe, so that the process goes with its maker however that ends.
+  static int hold(void* argument) {
+    auto* holder = static_cast<Holder*>(argument);
+    bare_syscall3(SYS_close, holder->own_write_end, 0, 0);
+    bare_syscall3(SYS_read, holder->own_read_end, reinterpret_cast<int64_t>(&holder->byte), 1);
+    return 0;
+  }
+};
+
+UserNamespace::UserNamespace(UserNamespace&& other) noexcept
+    : holder_(std::move(other.holder_)), pid_(std::exchange(other.pid_, -1)), fd_(std::move(other.fd_)) {}
+
+UserNamespace& UserNamespace::operator=(UserNamespace&& other) noexcept {
+  if (this != &other) {
+    collect();
+    holder_ = std::move(other.holder_);
+    pid_ = std::exchange(other.pid_, -1);
+    fd_ = std::move(other.fd_);
+  }
+  return *this;
+}
+
+UserNamespace::UserNamespace() = default;
+UserNamespace::~UserNamespace() { collect(); }
+
+void UserNamespace::collect() {
+  if (pid_ < 0) return;
+  holder_->write_end.reset();
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+}
+
+base::Status UserNamespace::map_and_open(const IdMap& map) {
+  std::array<char, 32> path{};
+  std::snprintf(path.data(), path.size(), "/proc/%d", pid_);
+  const base::Fd process(::open(path.data(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!process) return base::system_error("open", path.data(), errno);
+  BELLJAR_TRY(write_proc(process.get(), "uid_map", map.inside_uid, map.outside_uid));
+  BELLJAR_TRY(write_proc(process.get(), "gid_map", map.inside_gid, map.outside_gid));
+  fd_ = base::Fd(::openat(process.get(), "ns/user", O_RDONLY | O_CLOEXEC));
+  if (!fd_) return base::system_error("open", "ns/user", errno);
+  holder_->write_end.reset();
+  return {};
+}
+
+base::Result<UserNamespace> UserNamespace::make(const IdMap& map) {
+  UserNamespace out;
+  out.holder_ = std::make_unique<Holder>();
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return base::system_error("pipe", "", errno);
-  base::Fd read_end(ends[0]);
-  base::Fd write_end(ends[1]);
-  Holder holder{ends[0], ends[1]};
-  alignas(16) std::array<char, 4096> stack{};
-  const int64_t pid = clone_sharing_memory(CLONE_NEWUSER, nullptr, -1, stack.data(), stack.size(), &hold, &holder);
+  out.holder_->read_end = base::Fd(ends[0]);
+  out.holder_->write_end = base::Fd(ends[1]);
+  out.holder_->own_read_end = ends[0];
+  out.holder_->own_write_end = ends[1];
+  auto& stack = out.holder_->stack;
+  const int64_t pid = clone_sharing_memory(CLONE_NEWUSER, nullptr, -1, stack.data(), stack.size(), &Holder::hold,
+                                           out.holder_.get());
   if (pid < 0) {
     return base::system_error("make a user namespace", "", static_cast<int>(-pid), "see 'belljar doctor'");
   }
-  auto made = map_and_open(static_cast<pid_t>(pid), inside_uid, inside_gid, outside_uid, outside_gid);
-  write_end.reset();  // the holder reads the end and leaves
-  while (::waitpid(static_cast<pid_t>(pid), nullptr, 0) < 0 && errno == EINTR) {
-  }
-  return made;
+  out.pid_ = static_cast<pid_t>(pid);
+  BELLJAR_TRY(out.map_and_open(map));
+  return out;
 }
 
 }  // namespace belljar::linux

@@ -3,15 +3,49 @@
 
 #include <sys/types.h>
 
+#include <array>
+#include <memory>
+
 #include "base/error.h"
 #include "base/fd.h"
 
 namespace belljar::linux {
 
-// Makes a user namespace in which `inside_uid` and `inside_gid` are the ids `outside_uid` and `outside_gid` of the
-// caller's, and nothing else is mapped. The caller needs CAP_SETUID and CAP_SETGID over the outside ids
-// (user_namespaces(7), "Defining user and group ID mappings"). No process stays behind.
-[[nodiscard]] base::Result<base::Fd> make_user_namespace(uid_t inside_uid, gid_t inside_gid, uid_t outside_uid,
-                                                         gid_t outside_gid);
+// One id of the caller's namespace, and what it is called inside.
+struct IdMap {
+  uid_t inside_uid = 0;
+  gid_t inside_gid = 0;
+  uid_t outside_uid = 0;
+  gid_t outside_gid = 0;
+
+  bool operator==(const IdMap&) const = default;
+};
+
+// A user namespace in which one id is mapped and nothing else. Making one needs a process in it for a moment; that
+// process is told to leave as soon as the descriptor is open, and is collected when the object goes.
+class UserNamespace {
+ public:
+  UserNamespace();
+  UserNamespace(UserNamespace&&) noexcept;
+  UserNamespace& operator=(UserNamespace&&) noexcept;
+  UserNamespace(const UserNamespace&) = delete;
+  UserNamespace& operator=(const UserNamespace&) = delete;
+  ~UserNamespace();
+
+  // Needs CAP_SETUID and CAP_SETGID over the outside ids (user_namespaces(7), "Defining user and group ID mappings").
+  [[nodiscard]] static base::Result<UserNamespace> make(const IdMap& map);
+
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  [[nodiscard]] bool valid() const { return fd_.valid(); }
+
+ private:
+  struct Holder;
+  base::Status map_and_open(const IdMap& map);
+  void collect();
+
+  std::unique_ptr<Holder> holder_;  // its process runs on memory of it
+  pid_t pid_ = -1;
+  base::Fd fd_;
+};
 
 }  // namespace belljar::linux

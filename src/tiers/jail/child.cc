@@ -21,9 +21,11 @@
 namespace belljar::tiers::jail {
 namespace {
 
-constexpr const char* kScratchMount = ".scratch";
-constexpr const char* kEmptyFile = ".scratch/empty-file";
-constexpr const char* kEmptyFolder = ".scratch/empty-folder";
+// In the scratch tmpfs, beside the numbered folders and files that are attached elsewhere.
+constexpr const char* kEmptyFile = "empty-file";
+constexpr const char* kEmptyFolder = "empty-folder";
+constexpr const char* kProcParked = "proc";
+constexpr const char* kGuestParked = "guest";
 
 // Decimal digits of `value` behind `prefix`, without stdio.
 template <size_t N>
@@ -68,16 +70,18 @@ class Run {
   bool make_root();
   bool make_scratch();
   bool carry_out(Step& step);
-  bool make_folder(const Step& step);
-  bool make_file(const char* path, const char* text, mode_t mode, bool owned);
+  bool make_folder(int folder, const Step& step);
+  bool make_file(int folder, const char* path, const char* text, mode_t mode, bool owned);
   bool attach(int tree, const char* target);
+  bool park(int tree, const char* name);
   bool attach_scratch(const Step& step);
   bool attach_proc(const Step& step);
   bool attach_pts(const Step& step);
   bool attach_mask(const Step& step);
   bool attach_read_only(const Step& step);
   bool attach_file(const Step& step);
-  bool clone_and_attach(const char* source, const char* target, uint64_t attributes);
+  bool clone_over(int folder, const char* path, int target, const char* name, uint64_t attributes);
+  bool open_target(const Step& step, bool may_be_missing, int& at);
   bool make_network();
   bool change_root();
   bool drop_privilege();
@@ -222,6 +226,14 @@ bool Run::make_root() {
   return check(::move_mount(root_, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) == 0, "attach", "/");
 }
 
+// A detached tree is unmounted when its descriptor goes, and that waits for every processor of the machine. Attached to
+// scratch it goes with the host's root, in the same wait; its descriptor works all the same.
+bool Run::park(int tree, const char* name) {
+  return check(::move_mount(tree, "", scratch_, name, MOVE_MOUNT_F_EMPTY_PATH) == 0, "attach", name);
+}
+
+// Over the host's /proc, which nothing looks at any more: attached, since before Linux 6.15 a detached tree cannot be cloned from, and
+// gone together with the host's root.
 bool Run::make_scratch() {
   std::array<char, 32> size{};
   std::array<char, 32> files{};
@@ -230,27 +242,28 @@ bool Run::make_scratch() {
                                        {"nr_inodes", numbered(files, "", program_.scratch_files)}}};
   scratch_ = new_mount("tmpfs", options.data(), options.size(), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
   if (scratch_ < 0) return fail("mount the guest's scratch", "tmpfs", errno);
-  return check(::mkdirat(root_, kScratchMount, 0755) == 0, "make a folder", kScratchMount) &&
-         attach(scratch_, kScratchMount) && make_file(kEmptyFile, "", 0444, false) &&
-         check(::mkdirat(root_, kEmptyFolder, 0555) == 0, "make a folder", kEmptyFolder);
+  return check(::move_mount(scratch_, "", AT_FDCWD, "/proc", MOVE_MOUNT_F_EMPTY_PATH) == 0, "attach", "/proc") &&
+         make_file(scratch_, kEmptyFile, "", 0444, false) && make_file(scratch_, kGuestParked, "", 0444, false) &&
+         park(guest_, kGuestParked) &&
+         check(::mkdirat(scratch_, kEmptyFolder, 0555) == 0, "make a folder", kEmptyFolder);
 }
 
-bool Run::make_folder(const Step& step) {
-  if (!check(::mkdirat(root_, step.target, step.mode) == 0 || errno == EEXIST, "make a folder", step.target)) {
+bool Run::make_folder(int folder, const Step& step) {
+  if (!check(::mkdirat(folder, step.target, step.mode) == 0 || errno == EEXIST, "make a folder", step.target)) {
     return false;
   }
   if (!step.owned || !program_.privileged) return true;
-  return check(::fchownat(root_, step.target, program_.identity.host_uid, program_.identity.host_gid,
+  return check(::fchownat(folder, step.target, program_.identity.host_uid, program_.identity.host_gid,
                           AT_SYMLINK_NOFOLLOW) == 0,
                "give to the guest", step.target);
 }
 
-bool Run::make_file(const char* path, const char* text, mode_t mode, bool owned) {
+bool Run::make_file(int folder, const char* path, const char* text, mode_t mode, bool owned) {
   open_how how{};
   how.flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
   how.mode = mode;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
-  const int file = static_cast<int>(::syscall(SYS_openat2, root_, path, &how, sizeof how));
+  const int file = static_cast<int>(::syscall(SYS_openat2, folder, path, &how, sizeof how));
   if (file < 0) return fail("make a file", path, errno);
   const size_t size = std::strlen(text);
   bool good = ::write(file, text, size) == static_cast<ssize_t>(size);
@@ -271,37 +284,69 @@ bool Run::attach(int tree, const char* target) {
   return good || fail("attach", target, code);
 }
 
-// A clone of the mount at `source` in the new root, with `attributes` added, over `target`.
-bool Run::clone_and_attach(const char* source, const char* target, uint64_t attributes) {
-  const int tree = ::open_tree(root_, source, AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
-  if (tree < 0) return fail("clone the mount of", source, errno);
+// A clone of what lies at `path` of the attached mount `folder`, with `attributes` added, over the open `target`.
+bool Run::clone_over(int folder, const char* path, int target, const char* name, uint64_t attributes) {
+  const int tree =
+      ::open_tree(folder, path, AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+  if (tree < 0) return fail("clone the mount of", name, errno);
   mount_attr change{};
-  change.attr_set = attributes | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+  change.attr_set = attributes;
   const bool good =
-      check(::mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &change, sizeof change) == 0, "restrict", source) &&
-      attach(tree, target);
+      (attributes == 0 ||
+       check(::mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &change, sizeof change) == 0, "restrict", name)) &&
+      check(::move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) == 0, "attach", name);
   ::close(tree);
   return good;
 }
 
 bool Run::attach_scratch(const Step& step) {
-  std::array<char, 48> name{};
-  const char* folder = numbered(name, ".scratch/", ++next_name_);
+  std::array<char, 24> name{};
   Step made = step;
-  made.target = folder;
-  return make_folder(made) && clone_and_attach(folder, step.target, 0);
+  made.target = numbered(name, "", ++next_name_);
+  const int at = open_in_root(step.target, O_PATH);
+  if (at < 0) return fail("open in the guest", step.target, errno);
+  const bool good = make_folder(scratch_, made) && clone_over(scratch_, made.target, at, step.target, 0);
+  ::close(at);
+  return good;
+}
+
+// Opens what lies at the step's target; -1 without a failure when nothing does and nothing has to.
+bool Run::open_target(const Step& step, bool may_be_missing, int& at) {
+  at = open_in_root(step.target, O_PATH);
+  return at >= 0 || (errno == ENOENT && may_be_missing) || fail("open in the guest", step.target, errno);
 }
 
 bool Run::attach_file(const Step& step) {
-  const int at = open_in_root(step.target, O_PATH);
-  if (at < 0) {
-    if (errno == ENOENT && step.optional) return true;
-    return fail("open in the guest", step.target, errno);
-  }
+  int at = -1;
+  if (!open_target(step, step.optional, at)) return false;
+  if (at < 0) return true;
+  std::array<char, 24> name{};
+  const char* file = numbered(name, "", ++next_name_);
+  const bool good = make_file(scratch_, file, step.source, 0644, false) &&
+                    clone_over(scratch_, file, at, step.target, MOUNT_ATTR_RDONLY);
   ::close(at);
-  std::array<char, 48> name{};
-  const char* file = numbered(name, ".scratch/", ++next_name_);
-  return make_file(file, step.source, 0644, false) && clone_and_attach(file, step.target, MOUNT_ATTR_RDONLY);
+  return good;
+}
+
+bool Run::attach_mask(const Step& step) {
+  int at = -1;
+  if (!open_target(step, true, at)) return false;
+  if (at < 0) return true;  // nothing there to hide
+  struct stat found {};
+  const bool good =
+      check(::fstat(at, &found) == 0, "hide", step.target) &&
+      clone_over(scratch_, S_ISDIR(found.st_mode) ? kEmptyFolder : kEmptyFile, at, step.target, MOUNT_ATTR_RDONLY);
+  ::close(at);
+  return good;
+}
+
+bool Run::attach_read_only(const Step& step) {
+  int at = -1;
+  if (!open_target(step, step.optional, at)) return false;
+  if (at < 0) return true;
+  const bool good = clone_over(at, "", at, step.target, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+  ::close(at);
+  return good;
 }
 
 bool Run::attach_proc(const Step& step) {
@@ -311,7 +356,9 @@ bool Run::attach_proc(const Step& step) {
   ::close(mounted);
   if (!good) return false;
   proc_ = ::open_tree(root_, step.target, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-  return check(proc_ >= 0, "clone the mount of", step.target);
+  if (proc_ < 0) return fail("clone the mount of", step.target, errno);
+  return check(::mkdirat(scratch_, kProcParked, 0755) == 0, "make a folder", kProcParked) &&
+         park(proc_, kProcParked);
 }
 
 bool Run::attach_pts(const Step& step) {
@@ -323,38 +370,14 @@ bool Run::attach_pts(const Step& step) {
   return good;
 }
 
-bool Run::attach_mask(const Step& step) {
-  const int at = open_in_root(step.target, O_PATH);
-  if (at < 0) {
-    if (errno == ENOENT) return true;  // nothing there to hide
-    return fail("hide", step.target, errno);
-  }
-  struct stat found {};
-  const bool known = ::fstat(at, &found) == 0;
-  const int code = errno;
-  ::close(at);
-  if (!known) return fail("hide", step.target, code);
-  return clone_and_attach(S_ISDIR(found.st_mode) ? kEmptyFolder : kEmptyFile, step.target, MOUNT_ATTR_RDONLY);
-}
-
-bool Run::attach_read_only(const Step& step) {
-  const int at = open_in_root(step.target, O_PATH);
-  if (at < 0) {
-    if (errno == ENOENT && step.optional) return true;
-    return fail("make read-only", step.target, errno);
-  }
-  ::close(at);
-  return clone_and_attach(step.target, step.target, MOUNT_ATTR_RDONLY);
-}
-
 bool Run::carry_out(Step& step) {
   switch (step.op) {
     case Op::kFolder:
-      return make_folder(step);
+      return make_folder(root_, step);
     case Op::kLink:
       return check(::symlinkat(step.source, root_, step.target) == 0, "make a link", step.target);
     case Op::kFile:
-      return make_file(step.target, step.source, step.mode, step.owned);
+      return make_file(root_, step.target, step.source, step.mode, step.owned);
     case Op::kBind:
     case Op::kDevice: {
       if (step.tree < 0) return true;  // optional and missing
@@ -403,8 +426,6 @@ bool Run::change_root() {
     if (!check(::umount2(".", MNT_DETACH) == 0, "detach", "the host's root")) return false;
   }
   if (!check(::chdir("/") == 0, "enter", "/")) return false;
-  if (!check(::umount2("/.scratch", MNT_DETACH) == 0, "detach", kScratchMount)) return false;
-  if (!check(::rmdir("/.scratch") == 0, "remove", kScratchMount)) return false;
   if (program_.protections.hostname &&
       !check(::sethostname(program_.hostname.c_str(), program_.hostname.size()) == 0, "name the guest", "")) {
     return false;
@@ -444,9 +465,10 @@ bool Run::drop_privilege() {
   }
   if (program_.protections.drop_bounding_set) {
     // The other four sets empty themselves: the user is not root, so execve(2) gives no capability.
-    for (unsigned long capability = 0; ::prctl(PR_CAPBSET_READ, capability) >= 0; ++capability) {
-      if (::prctl(PR_CAPBSET_DROP, capability) != 0) return fail("drop the bounding set", "", errno);
-    }
+    // EINVAL is the end of what this kernel knows.
+    unsigned long capability = 0;
+    while (::prctl(PR_CAPBSET_DROP, capability) == 0) ++capability;
+    if (errno != EINVAL || capability == 0) return fail("drop the bounding set", "", errno);
   }
   return true;
 }
@@ -481,7 +503,7 @@ bool Run::all() {
   ::umask(0);
   // Out of the caller's session: its terminal is not this process's to reach.
   if (!check(::setsid() >= 0, "start a session")) return false;
-  if (!arm_death_signal() || !map_ids() || !open_trees() || !make_root() || !make_scratch()) return false;
+  if (!arm_death_signal() || !map_ids() || !open_trees() || !make_scratch() || !make_root()) return false;
   for (Step& step : program_.steps) {
     if (!carry_out(step)) return false;
   }

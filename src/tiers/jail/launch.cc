@@ -148,18 +148,19 @@ base::Result<base::Fd> config_file(const guest::Config& config) {
 
 // The user namespaces of a launch by root. `id_map` stays empty when the guest's own serves, or none is needed.
 struct UserNamespaces {
-  base::Fd guest;
-  base::Fd id_map;
+  linux::UserNamespace guest;
+  linux::UserNamespace id_map;
 };
 
 base::Result<UserNamespaces> make_user_namespaces(const Program& program) {
   UserNamespaces out;
   if (!program.privileged) return out;
   const plan::Identity& who = program.identity;
-  BELLJAR_ASSIGN(out.guest, linux::make_user_namespace(who.guest_uid, who.guest_gid, who.host_uid, who.host_gid));
-  const bool same = who.disk_uid == who.guest_uid && who.disk_gid == who.guest_gid;
-  if (who.idmap && !same) {
-    BELLJAR_ASSIGN(out.id_map, linux::make_user_namespace(who.disk_uid, who.disk_gid, who.host_uid, who.host_gid));
+  const linux::IdMap guest{who.guest_uid, who.guest_gid, who.host_uid, who.host_gid};
+  const linux::IdMap disk{who.disk_uid, who.disk_gid, who.host_uid, who.host_gid};
+  BELLJAR_ASSIGN(out.guest, linux::UserNamespace::make(guest));
+  if (who.idmap && disk != guest) {
+    BELLJAR_ASSIGN(out.id_map, linux::UserNamespace::make(disk));
   }
   return out;
 }
@@ -372,8 +373,8 @@ base::Result<Guest> start(Prepared& prepared, const Stdio& stdio) {
   child.control = guest_end.get();
   child.config = config_fd.get();
   for (size_t i = 0; i < 3; ++i) child.stdio[i] = stdio.fds[i] < 0 ? null.get() : stdio.fds[i];
-  child.user_namespace = users.guest.get();
-  child.id_map = users.id_map ? users.id_map.get() : users.guest.get();
+  child.user_namespace = users.guest.fd();
+  child.id_map = users.id_map.valid() ? users.id_map.fd() : users.guest.fd();
   child.uid_map = uid_map.c_str();
   child.gid_map = gid_map.c_str();
   BELLJAR_ASSIGN(Cloned cloned, clone_guest(child, program));
