@@ -27,7 +27,7 @@ const connect = (options) => new Promise((resolve, reject) => {
 
 // By perl, as Node's own way to name an abstract socket differs between its versions.
 function connectAbstract(name) {
-  const program = 'socket(S, AF_UNIX, SOCK_STREAM, 0) && connect(S, pack_sockaddr_un("\0$ARGV[0]")) or print "$!"';
+  const program = 'socket(S, AF_UNIX, SOCK_STREAM, 0) && connect(S, pack_sockaddr_un("\\0$ARGV[0]")) or print "$!"';
   const problem = execFileSync('perl', ['-MSocket', '-e', program, name], { encoding: 'utf8' });
   if (problem) throw new Error(problem);
   return 'connected';
