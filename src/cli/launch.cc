@@ -18,6 +18,7 @@
 #include "plan/explain.h"
 #include "plan/make_plan.h"
 #include "policy/load.h"
+#include "policy/preset.h"
 #include "session/facts.h"
 #include "session/run.h"
 
@@ -133,7 +134,14 @@ std::string help_text(Use use, Launch& launch) {
 }
 
 base::Result<plan::Plan> plan_launch(const Launch& launch) {
-  BELLJAR_ASSIGN(const policy::Policy policy, policy::load(launch.policy_file, launch.flags, launch.request.command));
+  policy::FlagOverrides flags = launch.flags;
+  // `belljar run -- claude` means that agent. A path may be a program of the work folder's that only has the name.
+  if (!flags.agent && !launch.policy_file && !launch.request.command.empty()) {
+    const std::string& word = launch.request.command.front();
+    const policy::Agent* agent = word.find('/') == std::string::npos ? policy::find_agent_of_command(word) : nullptr;
+    if (agent != nullptr) flags.agent = agent->name;
+  }
+  BELLJAR_ASSIGN(const policy::Policy policy, policy::load(launch.policy_file, flags));
   BELLJAR_ASSIGN(const session::Launcher launcher, session::current_launcher());
   BELLJAR_ASSIGN(const plan::Facts facts, session::gather_facts(policy, launch.request, launcher));
   return plan::make_plan(policy, facts, launch.request);
