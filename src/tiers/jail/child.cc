@@ -72,8 +72,9 @@ class Run {
   bool carry_out(Step& step);
   bool make_folder(int folder, const Step& step);
   bool make_file(int folder, const char* path, const char* text, mode_t mode, bool owned);
-  bool attach(int tree, const char* target);
+  bool attach(int tree, const Step& step);
   bool park(int tree, const char* name);
+  bool make_template(const char* name);
   bool attach_scratch(const Step& step);
   bool attach_proc(const Step& step);
   bool attach_pts(const Step& step);
@@ -245,7 +246,17 @@ bool Run::make_scratch() {
   return check(::move_mount(scratch_, "", AT_FDCWD, "/proc", MOVE_MOUNT_F_EMPTY_PATH) == 0, "attach", "/proc") &&
          make_file(scratch_, kEmptyFile, "", 0444, false) && make_file(scratch_, kGuestParked, "", 0444, false) &&
          park(guest_, kGuestParked) &&
-         check(::mkdirat(scratch_, kEmptyFolder, 0555) == 0, "make a folder", kEmptyFolder);
+         check(::mkdirat(scratch_, kEmptyFolder, 0555) == 0, "make a folder", kEmptyFolder) &&
+         make_template(kEmptyFile) && make_template(kEmptyFolder);
+}
+
+// Mounts it over itself, read-only: each clone of it then comes read-only.
+bool Run::make_template(const char* name) {
+  const int at = ::openat(scratch_, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  if (at < 0) return fail("open", name, errno);
+  const bool good = clone_over(scratch_, name, at, name, MOUNT_ATTR_RDONLY);
+  ::close(at);
+  return good;
 }
 
 bool Run::make_folder(int folder, const Step& step) {
@@ -275,13 +286,17 @@ bool Run::make_file(int folder, const char* path, const char* text, mode_t mode,
   return good || fail("write", path, code);
 }
 
-bool Run::attach(int tree, const char* target) {
-  const int at = open_in_root(target, O_PATH);
-  if (at < 0) return fail("open in the guest", target, errno);
+bool Run::attach(int tree, const Step& step) {
+  // A last component that is a link is not followed without MOVE_MOUNT_T_SYMLINKS.
+  if (step.own_way) {
+    return check(::move_mount(tree, "", root_, step.target, MOVE_MOUNT_F_EMPTY_PATH) == 0, "attach", step.target);
+  }
+  const int at = open_in_root(step.target, O_PATH);
+  if (at < 0) return fail("open in the guest", step.target, errno);
   const bool good = ::move_mount(tree, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) == 0;
   const int code = errno;
   ::close(at);
-  return good || fail("attach", target, code);
+  return good || fail("attach", step.target, code);
 }
 
 // A clone of what lies at `path` of the attached mount `folder`, with `attributes` added, over the open `target`.
@@ -303,10 +318,11 @@ bool Run::attach_scratch(const Step& step) {
   std::array<char, 24> name{};
   Step made = step;
   made.target = numbered(name, "", ++next_name_);
-  const int at = open_in_root(step.target, O_PATH);
-  if (at < 0) return fail("open in the guest", step.target, errno);
-  const bool good = make_folder(scratch_, made) && clone_over(scratch_, made.target, at, step.target, 0);
-  ::close(at);
+  if (!make_folder(scratch_, made)) return false;
+  const int tree = ::open_tree(scratch_, made.target, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+  if (tree < 0) return fail("clone the mount of", step.target, errno);
+  const bool good = attach(tree, step);
+  ::close(tree);
   return good;
 }
 
@@ -335,7 +351,7 @@ bool Run::attach_mask(const Step& step) {
   struct stat found {};
   const bool good =
       check(::fstat(at, &found) == 0, "hide", step.target) &&
-      clone_over(scratch_, S_ISDIR(found.st_mode) ? kEmptyFolder : kEmptyFile, at, step.target, MOUNT_ATTR_RDONLY);
+      clone_over(scratch_, S_ISDIR(found.st_mode) ? kEmptyFolder : kEmptyFile, at, step.target, 0);
   ::close(at);
   return good;
 }
@@ -352,7 +368,7 @@ bool Run::attach_read_only(const Step& step) {
 bool Run::attach_proc(const Step& step) {
   const int mounted = new_mount("proc", nullptr, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
   if (mounted < 0) return fail("mount the guest's proc", step.target, errno);
-  const bool good = attach(mounted, step.target);
+  const bool good = attach(mounted, step);
   ::close(mounted);
   if (!good) return false;
   proc_ = ::open_tree(root_, step.target, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
@@ -365,7 +381,7 @@ bool Run::attach_pts(const Step& step) {
   const std::array<Option, 3> options{{{"newinstance", nullptr}, {"ptmxmode", "0666"}, {"mode", "0620"}}};
   const int mounted = new_mount("devpts", options.data(), options.size(), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
   if (mounted < 0) return fail("mount the guest's terminals", step.target, errno);
-  const bool good = attach(mounted, step.target);
+  const bool good = attach(mounted, step);
   ::close(mounted);
   return good;
 }
@@ -381,7 +397,7 @@ bool Run::carry_out(Step& step) {
     case Op::kBind:
     case Op::kDevice: {
       if (step.tree < 0) return true;  // optional and missing
-      const bool good = attach(step.tree, step.target);
+      const bool good = attach(step.tree, step);
       ::close(step.tree);
       step.tree = -1;
       return good;

@@ -4,7 +4,6 @@
 #include <linux/keyctl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -133,17 +132,26 @@ base::Status check_guest_program(const std::string& path) {
   return {};
 }
 
-base::Result<base::Fd> config_file(const guest::Config& config) {
-  base::Fd file(::memfd_create("belljar-config", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file) return base::system_error("memfd_create", "config", errno);
+// Written while the guest's program starts, which reads it first. `socket` is a stream.
+base::Status send_config(int socket, const guest::Config& config) {
   const std::string bytes = guest::encode(config);
-  if (!base::write_all(file.get(), bytes) || ::lseek(file.get(), 0, SEEK_SET) != 0) {
-    return base::system_error("write", "config", errno);
+  for (size_t sent = 0; sent < bytes.size();) {
+    const ssize_t n = ::send(socket, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return base::system_error("tell the guest its plan", "", errno);
+    sent += static_cast<size_t>(n);
   }
-  if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
-    return base::system_error("seal", "config", errno);
+  return {};
+}
+
+base::Status make_pair(int type, base::Fd& ours, base::Fd& theirs) {
+  std::array<int, 2> pair{};
+  if (::socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, pair.data()) != 0) {
+    return base::system_error("socketpair", "", errno);
   }
-  return file;
+  ours.reset(pair[0]);
+  theirs.reset(pair[1]);
+  return {};
 }
 
 // The user namespaces of a launch by root. `id_map` stays empty when the guest's own serves, or none is needed.
@@ -338,8 +346,6 @@ base::Result<Prepared> prepare(const plan::Plan& plan, const std::string& guest_
   if (::stat(plan.work_folder.c_str(), &work) != 0) return base::system_error("open", plan.work_folder, errno);
   out.config.work_device = work.st_dev;
   out.config.work_inode = work.st_ino;
-  BELLJAR_ASSIGN(out.config.host_namespaces,
-                 own_namespaces(out.program.protections.namespaces));
   return out;
 }
 
@@ -348,15 +354,13 @@ base::Result<Guest> start(Prepared& prepared, const Stdio& stdio) {
   guest::Config config = prepared.config;
   config.terminal = stdio.fds[0] < 0;
   config.terminal_stderr = stdio.fds[2] < 0;
-  BELLJAR_ASSIGN(const base::Fd config_fd, config_file(config));
   BELLJAR_ASSIGN(const UserNamespaces users, make_user_namespaces(program));
-  std::array<int, 2> pair{};
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) {
-    return base::system_error("socketpair", "", errno);
-  }
   Guest guest;
-  guest.control_ = base::Fd(pair[0]);
-  base::Fd guest_end(pair[1]);
+  base::Fd guest_end;
+  base::Fd config_out;
+  base::Fd config_in;
+  BELLJAR_TRY(make_pair(SOCK_SEQPACKET, guest.control_, guest_end));
+  BELLJAR_TRY(make_pair(SOCK_STREAM, config_out, config_in));
   const base::Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   struct stat program_file {};
   if (!null || ::stat(prepared.guest_path.c_str(), &program_file) != 0) {
@@ -371,7 +375,7 @@ base::Result<Guest> start(Prepared& prepared, const Stdio& stdio) {
   child.guest_inode = program_file.st_ino;
   child.launcher_end = guest.control_.get();
   child.control = guest_end.get();
-  child.config = config_fd.get();
+  child.config = config_in.get();
   for (size_t i = 0; i < 3; ++i) child.stdio[i] = stdio.fds[i] < 0 ? null.get() : stdio.fds[i];
   child.user_namespace = users.guest.fd();
   child.id_map = users.id_map.valid() ? users.id_map.fd() : users.guest.fd();
@@ -381,6 +385,11 @@ base::Result<Guest> start(Prepared& prepared, const Stdio& stdio) {
   guest.pidfd_ = std::move(cloned.pidfd);
   guest.pid_ = cloned.pid;
   guest_end.reset();
+  config_in.reset();
+  if (config.host_namespaces.empty()) {
+    BELLJAR_ASSIGN(config.host_namespaces, own_namespaces(program.protections.namespaces));
+  }
+  BELLJAR_TRY(send_config(config_out.get(), config));
   if (program.proxy_port != 0 && program.protections.listener) {
     uint32_t tag = 0;
     const int error =

@@ -32,6 +32,7 @@ class Compiler {
     step.op = op;
     step.target = relative(target);
     step.source = keep(source);
+    step.own_way = !inside_foreign(base::parent_of(target));
     program_.steps.push_back(step);
     return program_.steps.back();
   }
