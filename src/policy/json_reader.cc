@@ -195,7 +195,7 @@ base::Result<Node> read_json(std::string_view text, std::string_view name) {
   const char* end = text.data() + text.size();
   const bool good =
       nlohmann::json::sax_parse(CountingIterator(builder.cursor(), end), CountingIterator(nullptr, end), &events);
-  if (builder.error()) return std::unexpected(*builder.error());
+  if (const auto& error = builder.error()) return std::unexpected(*error);
   if (!good) return base::refuse(base::escape(name), "", "not valid JSON");
   return builder.take_root();
 }

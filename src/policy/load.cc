@@ -50,7 +50,8 @@ class LayerReader {
 
  private:
   base::Status add_entry(const std::string& file, const Said<std::string>& entry) {
-    const auto& [name, source] = entry;
+    const std::string& name = entry.value;
+    const std::string& source = entry.source;
     if (!names_file(name)) {
       layers_.push_back(preset_layer(name, "preset " + name + " (" + source + ")"));
       return {};

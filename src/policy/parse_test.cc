@@ -234,6 +234,23 @@ TEST(ParseAny, RefusesDeepNestingWithoutFollowingIt) {
                              "p.json:1:13: nested more than 8 levels deep (no part of a policy is that deep)"}});
 }
 
+// toml++ 3.3 asserts on some of these and runs into undefined behaviour on others: a policy must never be able to abort
+// the program.
+TEST(ParseToml, RefusesWhatItsReaderCannotBeGiven) {
+  const std::string nearby = " (not valid TOML)";
+  const std::string keys = "Error while parsing root table: expected keys, tables, whitespace or comments, saw ";
+  expect_refused("p.toml",
+                 {{"[.a]", "p.toml:1:2: unexpected character" + nearby},
+                  {"# \xC3\xBC\n[files]\nread = []\n[ .a]\n# more", "p.toml:4:3: unexpected character" + nearby},
+                  {"\xC3\xBC = 1", "p.toml:1:1: " + keys + "'\xC3\xBC'" + nearby},
+                  {"# \xEF\xB5\xBF\ngit = \"read\" # \xEF\xB5\xBF\n\xEF\xB5\xBFx = 1",
+                   "p.toml:3:1: " + keys + "'\xEF\xB5\xBF'" + nearby}});
+  for (const char* text :
+       {"a = \xC3\xBC", "a = +7\"\"\"'\xCD\x9C", "a=5{\"m>\xC2\xBA>", "a\xC3\xBC = 1", "[\xC3\xBC]"}) {
+    EXPECT_FALSE(parse_policy(text, "p.toml")) << text;
+  }
+}
+
 // The count of dots must not stop at what only looks like a string, nor count what is inside one.
 TEST(ParseToml, CountsDotsOutsideStringsOnly) {
   const std::string dots(2000, '.');
