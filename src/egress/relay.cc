@@ -66,7 +66,10 @@ void Tunnel::start() {
 
 void Tunnel::on_stream(net::Stream& /*stream*/) {
   if (left()) return;
-  const bool alive = pump(up_) && pump(down_);
+  bool alive = pump(up_) && pump(down_);
+  // A side that has nothing more to say is not read any more, so a read cannot tell that it broke later.
+  if (client_->broken() && up_.closed) alive = false;
+  if (upstream_->broken() && down_.closed) alive = false;
   if (alive && !(up_.closed && down_.closed)) return;
   if (!alive) {
     client_->reset_on_close();

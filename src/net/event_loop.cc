@@ -1,15 +1,46 @@
 #include "net/event_loop.h"
 
+#include <pthread.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <csignal>
+#include <ctime>
 #include <utility>
 
 #include "base/clock.h"
 
 namespace belljar::net {
+namespace {
+
+// splice(2) to a socket that was reset raises SIGPIPE and, unlike send(2), has no flag against it: a guest could end
+// this process by closing at the right moment. The signal goes to the calling thread, so this thread blocks it, and
+// takes a pending one off before the mask is as it was.
+class NoSigpipe {
+ public:
+  NoSigpipe() {
+    ::sigemptyset(&pipe_);
+    ::sigaddset(&pipe_, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+  ~NoSigpipe() {
+    const timespec now{};
+    if (::sigismember(&before_, SIGPIPE) == 0) {
+      while (::sigtimedwait(&pipe_, nullptr, &now) == SIGPIPE) continue;
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t pipe_{};
+  sigset_t before_{};
+};
+
+}  // namespace
 
 void Timer::arm(std::chrono::nanoseconds span) {
   const auto at = base::boot_now() + span;
@@ -100,7 +131,8 @@ void EventLoop::stop() {
 }
 
 base::Status EventLoop::run() {
-  while (!stopping_.load()) {
+  const NoSigpipe no_sigpipe;
+  while (!stopping_.exchange(false)) {
     const int n = ::epoll_wait(epoll_.get(), batch_.data(), static_cast<int>(batch_.size()), timeout());
     if (n < 0) {
       if (errno == EINTR) continue;
@@ -110,7 +142,12 @@ base::Status EventLoop::run() {
     for (batch_at_ = 0; batch_at_ < batch_end_;) {
       // Past this entry before the call: the callee may forget() itself and start a new watcher at the same address.
       const epoll_event event = batch_[batch_at_++];
-      if (event.data.ptr == nullptr || event.events == 0) continue;
+      if (event.events == 0) continue;
+      if (event.data.ptr == nullptr) {
+        uint64_t count = 0;
+        [[maybe_unused]] const ssize_t size = ::read(wake_.get(), &count, sizeof count);
+        continue;
+      }
       static_cast<Watcher*>(event.data.ptr)->on_events(event.events);
     }
     batch_at_ = batch_end_ = 0;

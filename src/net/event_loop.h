@@ -95,10 +95,11 @@ class EventLoop {
   // Destroys `object` when the running callback has returned to the loop.
   void dispose(std::unique_ptr<Disposable> object);
 
-  // Delivers events until stop(). Returns an error only when epoll itself fails.
+  // Delivers events until stop(); may be called again. SIGPIPE is blocked for the calling thread meanwhile. Returns an
+  // error only when epoll itself fails.
   base::Status run();
 
-  // Ends run(), now or as soon as it is called. The one member that other threads may call.
+  // Ends the run() under way, or else the next one. The one member that other threads may call.
   void stop();
 
  private:

@@ -1,0 +1,440 @@
+#include <gtest/gtest.h>
+
+#include <future>
+#include <string>
+
+#include "egress/test_world.h"
+#include "net/hello_bytes.h"
+
+namespace belljar::egress {
+namespace {
+
+using net::testing::extension;
+using net::testing::hello_for;
+using net::testing::hello_message;
+using net::testing::records;
+using net::testing::server_name;
+using testing::open_descriptors;
+using testing::Peer;
+using testing::Upstream;
+using testing::World;
+
+void echo(Peer& peer) {
+  for (std::string byte = peer.read(1); !byte.empty(); byte = peer.read(1)) {
+    if (!peer.send(byte)) return;
+  }
+}
+
+// Keeps all it gets until the client's end, then hands it over.
+struct Recorder {
+  std::promise<std::string> promise;
+  Upstream upstream{[this](Peer& peer) { promise.set_value(peer.read_all()); }};
+  std::string received() { return promise.get_future().get(); }
+};
+
+std::string authority(const std::string& host, const Upstream& upstream) {
+  return host + ":" + std::to_string(upstream.port());
+}
+
+TEST(Connect, RelaysWhatFollowsAHelloThatNamesTheHost) {
+  Upstream upstream(echo);
+  World world;
+  world.allow_upstream("ok.example", upstream);
+  world.start();
+  Peer peer = world.tunnel(authority("ok.example", upstream));
+  const std::string hello = hello_for("OK.Example.");  // the same host in another spelling
+  ASSERT_TRUE(peer.send(hello + "more"));
+  EXPECT_EQ(peer.read(hello.size() + 4), hello + "more");
+  peer.end_writing();
+  EXPECT_EQ(peer.read_all(), "");
+  EXPECT_EQ(peer.error(), 0);
+  EXPECT_TRUE(world.denials().empty());
+}
+
+TEST(Connect, LosesNoEarlyByte) {
+  Recorder recorder;
+  World world;
+  world.allow_upstream("ok.example", recorder.upstream);
+  world.start();
+  Peer peer = world.guest();
+  const std::string target = authority("ok.example", recorder.upstream);
+  const std::string hello = hello_for("ok.example");
+  ASSERT_TRUE(peer.send("CONNECT " + target + " HTTP/1.0\r\n\r\n" + hello + "early data"));
+  peer.end_writing();
+  EXPECT_EQ(recorder.received(), hello + "early data");
+}
+
+TEST(Connect, TakesAHelloInOneBytePieces) {
+  Recorder recorder;
+  World world;
+  world.allow_upstream("ok.example", recorder.upstream);
+  world.start();
+  Peer peer = world.tunnel(authority("ok.example", recorder.upstream));
+  const std::string hello = hello_for("ok.example");
+  for (const char c : hello) ASSERT_TRUE(peer.send(std::string(1, c)));
+  peer.end_writing();
+  EXPECT_EQ(recorder.received(), hello);
+}
+
+TEST(Connect, TakesALargeHello) {
+  Recorder recorder;
+  World world;
+  world.allow_upstream("ok.example", recorder.upstream);
+  world.start();
+  Peer peer = world.tunnel(authority("ok.example", recorder.upstream));
+  const std::string hello = records(hello_message(extension(51, std::string(20'000, 'k')) + server_name("ok.example")));
+  ASSERT_TRUE(peer.send(hello));
+  peer.end_writing();
+  EXPECT_EQ(recorder.received(), hello);
+}
+
+// What is refused inside a granted tunnel: nothing of it reaches the upstream, and the reason is on record.
+struct BadHello {
+  const char* name;
+  std::string bytes;
+  const char* reason;
+  bool alert;
+};
+
+class ConnectRefusesHello : public ::testing::TestWithParam<BadHello> {};
+
+TEST_P(ConnectRefusesHello, AndForwardsNothing) {
+  Recorder recorder;
+  World world;
+  world.allow_upstream("ok.example", recorder.upstream);
+  world.start();
+  Peer peer = world.tunnel(authority("ok.example", recorder.upstream));
+  ASSERT_TRUE(peer.send(GetParam().bytes));
+  EXPECT_EQ(peer.read_all(), GetParam().alert ? std::string("\x15\x03\x01\x00\x02\x02\x31", 7) : "");
+  EXPECT_EQ(recorder.received(), "");
+  EXPECT_EQ(world.denied(), GetParam().reason);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Hellos, ConnectRefusesHello,
+    ::testing::Values(
+        BadHello{"OtherHost", hello_for("other.example"), "sni_mismatch", true},
+        BadHello{"Subdomain", hello_for("a.ok.example"), "sni_mismatch", true},
+        BadHello{"Parent", hello_for("example"), "sni_mismatch", true},
+        BadHello{"NulByte", hello_for(std::string_view("ok.example\0.evil", 16)), "sni_mismatch", true},
+        BadHello{"Address", hello_for("127.0.0.1"), "sni_mismatch", true},
+        BadHello{"Newline", hello_for("ok.example\n"), "sni_mismatch", true},
+        BadHello{"NoName", records(hello_message(extension(43, "abc"))), "no_sni", true},
+        BadHello{"Tls10", records(hello_message("", false)), "no_sni", true},
+        BadHello{"Ssl2", std::string("\x80\x2e\x01\x03\x01\x00\x15", 7), "not_tls", false},
+        BadHello{"PlainHttp", "GET / HTTP/1.1\r\nHost: ok.example\r\n\r\n", "not_tls", false},
+        BadHello{"TwoNames", records(hello_message(server_name("ok.example") + server_name("other.example"))),
+                 "malformed_hello", true},
+        BadHello{"TooLarge",
+                 records(hello_message(extension(51, std::string(33'000, 'k')) +
+                                       extension(52, std::string(33'000, 'k')) + server_name("ok.example"))),
+                 "malformed_hello", true}),
+    [](const auto& each) { return std::string(each.param.name); });
+
+TEST(Connect, AHelloThatDoesNotComeInTimeIsRefused) {
+  Recorder recorder;
+  World world;
+  world.options.hello_deadline = std::chrono::milliseconds(50);
+  world.allow_upstream("ok.example", recorder.upstream);
+  world.start();
+  Peer peer = world.tunnel(authority("ok.example", recorder.upstream));
+  EXPECT_EQ(peer.read_all(), "");
+  EXPECT_EQ(recorder.received(), "");
+  EXPECT_EQ(world.denied(), "hello_timeout");
+}
+
+TEST(Connect, ADeniedHostIsRefusedWithItsFlagAndNeverLookedUp) {
+  World world;
+  world.allow("ok.example");
+  world.start();
+  Peer peer = world.guest();
+  ASSERT_TRUE(peer.send("CONNECT Evil.Example.:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n"));
+  const std::string response = peer.read_all();
+  EXPECT_TRUE(
+      response.starts_with("HTTP/1.1 403 Forbidden (belljar: host_not_allowed, allow with --allow-host "
+                           "evil.example)\r\n"))
+      << response;
+  EXPECT_NE(response.find("start the session with: --allow-host evil.example\n"), std::string::npos);
+  Peer again = world.guest();
+  ASSERT_TRUE(again.send("CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n"));
+  EXPECT_EQ(again.read_all(), response);
+  const auto denials = world.denials();
+  ASSERT_EQ(denials.size(), 1U);
+  EXPECT_EQ(denials[0].host, "evil.example");
+  EXPECT_EQ(denials[0].port, 443);
+  EXPECT_EQ(denials[0].count, 2U);
+  EXPECT_EQ(denials[0].remedy, "--allow-host evil.example");
+  EXPECT_TRUE(world.table.asked.empty());
+}
+
+TEST(Connect, ADeniedPortNamesTheRuleThatCameNearest) {
+  World world;
+  world.allow("ok.example");
+  world.start();
+  Peer peer = world.guest();
+  ASSERT_TRUE(
+      peer.send("CONNECT ok.example:5432 HTTP/1.1\r\nHost: ok.example:5432\r\nAccept: application/json\r\n\r\n"));
+  const std::string response = peer.read_all();
+  EXPECT_NE(response.find("\r\nContent-Type: application/json\r\n"), std::string::npos) << response;
+  EXPECT_NE(response.find("\r\n\r\n{\"error\":\"refused_by_belljar\",\"reason\":\"port_not_allowed\",\"host\":\"ok."
+                          "example\",\"port\":5432,\"rule\":\"ok.example (test)\",\"remedy\":\"--allow-host "
+                          "ok.example:5432\","),
+            std::string::npos)
+      << response;
+  EXPECT_EQ(world.denied(), "port_not_allowed");
+}
+
+TEST(Connect, NothingAfterARefusedConnectIsInterpreted) {
+  Upstream upstream(echo);
+  World world;
+  world.allow_upstream("ok.example", upstream);
+  world.start();
+  Peer peer = world.guest();
+  const std::string target = authority("ok.example", upstream);
+  ASSERT_TRUE(peer.send("CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\nCONNECT " + target +
+                        " HTTP/1.1\r\nHost: " + target + "\r\n\r\n" + hello_for("ok.example")));
+  const std::string response = peer.read_all();
+  EXPECT_TRUE(response.starts_with("HTTP/1.1 403 "));
+  EXPECT_EQ(response.find("HTTP/1.1", 1), std::string::npos);
+  world.stop();
+  EXPECT_EQ(upstream.connections(), 0);
+}
+
+TEST(Connect, TheDefaultPolicyDialsNeitherLoopbackNorThisHostsOwnAddress) {
+  Upstream upstream(echo);
+  const auto respond = [&](const AddressPolicy& addresses) {
+    World world;
+    world.options.addresses = addresses;
+    world.allow_upstream("ok.example", upstream);
+    world.start();
+    Peer peer = world.guest();
+    const std::string target = authority("ok.example", upstream);
+    EXPECT_TRUE(peer.send("CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n\r\n"));
+    const std::string response = peer.read_all();
+    EXPECT_EQ(world.denied(), "address_not_public");
+    return response;
+  };
+  EXPECT_NE(respond(Options().addresses).find("127.0.0.1 is a loopback address"), std::string::npos);
+  EXPECT_EQ(upstream.connections(), 0);
+  const AddressPolicy blind{[](const net::IpAddress&) { return true; }, false};
+  EXPECT_NE(respond(blind).find("127.0.0.1 is this host's own address"), std::string::npos);
+}
+
+TEST(Connect, EachLookupIsCheckedAnew) {
+  Upstream upstream(echo);
+  World world;
+  world.allow_upstream("ok.example", upstream);
+  world.name("ok.example", {"10.0.0.5"});  // the second answer
+  world.start();
+  const std::string target = authority("ok.example", upstream);
+  Peer first = world.tunnel(target);
+  Peer second = world.guest();
+  ASSERT_TRUE(second.send("CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n\r\n"));
+  const std::string response = second.read_all();
+  EXPECT_TRUE(response.starts_with("HTTP/1.1 403 ")) << response;
+  EXPECT_NE(response.find("10.0.0.5 is a private address"), std::string::npos) << response;
+  first.close();
+  const auto denials = world.denials();
+  ASSERT_EQ(denials.size(), 1U);
+  EXPECT_EQ(denials[0].remedy, "--allow-host 10.0.0.5:" + std::to_string(upstream.port()));
+}
+
+TEST(Connect, OfAMixedAnswerOnlyTheCheckedAddressesAreDialled) {
+  Upstream upstream(echo);
+  World world;
+  world.allow(authority("ok.example", upstream));
+  world.name("ok.example", {"10.0.0.5", "::1", "::ffff:127.0.0.1", "fd00::1", "127.0.0.1"});
+  world.start();
+  EXPECT_GE(world.tunnel(authority("ok.example", upstream)).fd(), 0);
+  EXPECT_TRUE(world.denials().empty());
+}
+
+TEST(Connect, MappedAndTranslatedAddressesAreRefused) {
+  for (const char* address :
+       {"::ffff:127.0.0.1", "::127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "2001:0:7f00:1::"}) {
+    World world;
+    world.options.addresses = {};
+    world.allow("ok.example");
+    world.name("ok.example", {address});
+    world.start();
+    Peer peer = world.guest();
+    ASSERT_TRUE(peer.send("CONNECT ok.example:443 HTTP/1.1\r\nHost: ok.example:443\r\n\r\n"));
+    EXPECT_TRUE(peer.read_all().starts_with("HTTP/1.1 403 ")) << address;
+    EXPECT_EQ(world.denied(), "address_not_public") << address;
+  }
+}
+
+TEST(Connect, AnAddressIsReachedByARuleForThatAddressOnly) {
+  Recorder recorder;
+  World world;
+  world.allow(authority("127.0.0.1", recorder.upstream));
+  world.allow(authority("ok.example", recorder.upstream));
+  world.start();
+  Peer denied = world.guest();
+  const std::string other = authority("127.0.0.2", recorder.upstream);
+  ASSERT_TRUE(denied.send("CONNECT " + other + " HTTP/1.1\r\nHost: " + other + "\r\n\r\n"));
+  EXPECT_TRUE(denied.read_all().starts_with("HTTP/1.1 403 "));
+  // Its hello cannot name an address (RFC 6066), so it need not.
+  Peer peer = world.tunnel(authority("127.0.0.1", recorder.upstream));
+  const std::string hello = records(hello_message(extension(43, "abc")));
+  ASSERT_TRUE(peer.send(hello));
+  peer.end_writing();
+  EXPECT_EQ(recorder.received(), hello);
+  EXPECT_EQ(world.denied(), "host_not_allowed");
+  EXPECT_TRUE(world.table.asked.empty());
+}
+
+TEST(Connect, TriesTheNextAddressWhenOneRefuses) {
+  Upstream upstream(echo);  // on 127.0.0.1 only
+  World world;
+  world.allow(authority("ok.example", upstream));
+  world.name("ok.example", {"127.0.0.2", "127.0.0.3", "127.0.0.1"});
+  world.start();
+  EXPECT_GE(world.tunnel(authority("ok.example", upstream)).fd(), 0);
+}
+
+TEST(Connect, SaysWhyNoConnectionCouldBeMade) {
+  Upstream upstream(echo);
+  World world;
+  world.allow(authority("ok.example", upstream));
+  world.allow("missing.example");
+  world.name("ok.example", {"127.0.0.2", "127.0.0.3"});
+  world.start();
+  const std::string target = authority("ok.example", upstream);
+  Peer refused = world.guest();
+  ASSERT_TRUE(refused.send("CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n\r\n"));
+  EXPECT_TRUE(refused.read_all().starts_with("HTTP/1.1 502 Bad Gateway (belljar: dial_failed)"));
+  Peer missing = world.guest();
+  ASSERT_TRUE(missing.send("CONNECT missing.example:443 HTTP/1.1\r\nHost: missing.example:443\r\n\r\n"));
+  const std::string response = missing.read_all();
+  EXPECT_TRUE(response.starts_with("HTTP/1.1 502 Bad Gateway (belljar: resolve_failed)"));
+  EXPECT_NE(response.find("detail: no such host"), std::string::npos);
+}
+
+// A listener whose queue is full drops further SYNs: a host that never answers.
+struct SilentHost {
+  base::Fd listener = testing::listen_on("127.0.0.1", 0, 0);
+  uint16_t port = testing::port_of(listener);
+  std::vector<base::Fd> fill;
+  SilentHost() {
+    for (int i = 0; i < 3; ++i) {
+      auto fd = net::start_connect({*net::IpAddress::parse("127.0.0.1"), port});
+      EXPECT_TRUE(fd);
+      fill.push_back(std::move(*fd));
+    }
+  }
+};
+
+TEST(Connect, AHostThatNeverAnswersIsGivenUp) {
+  SilentHost silent;
+  World world;
+  world.options.dial.deadline = std::chrono::milliseconds(100);
+  world.allow("ok.example:" + std::to_string(silent.port));
+  world.name("ok.example", {"127.0.0.1"});
+  world.start();
+  Peer peer = world.guest();
+  const std::string target = "ok.example:" + std::to_string(silent.port);
+  ASSERT_TRUE(peer.send("CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n\r\n"));
+  EXPECT_TRUE(peer.read_all().starts_with("HTTP/1.1 504 Gateway Timeout (belljar: dial_timeout)"));
+}
+
+TEST(Connect, ASilentAddressDoesNotHoldUpTheNext) {
+  SilentHost silent;  // on 127.0.0.1
+  const base::Fd other = testing::listen_on("127.0.0.2", silent.port);
+  World world;  // its deadline is 30 s, longer than Peer waits
+  world.options.dial.stagger = std::chrono::milliseconds(20);
+  world.allow("ok.example:" + std::to_string(silent.port));
+  world.name("ok.example", {"127.0.0.1", "127.0.0.2"});
+  world.start();
+  EXPECT_GE(world.tunnel("ok.example:" + std::to_string(silent.port)).fd(), 0);
+}
+
+TEST(Connect, ClientsThatDawdleHurtNobodyAndAreClosed) {
+  Upstream upstream(echo);
+  World world;
+  world.options.head_deadline = std::chrono::milliseconds(500);
+  world.options.linger_deadline = std::chrono::seconds(10);
+  world.allow_upstream("ok.example", upstream);
+  world.start();
+  std::vector<Peer> slow;
+  for (int i = 0; i < 64; ++i) {
+    slow.push_back(world.guest());
+    ASSERT_TRUE(slow.back().send("CONNECT ok.ex"));
+  }
+  for (int round = 0; round < 5; ++round) {
+    for (Peer& peer : slow) peer.send("x");
+    Peer quick = world.tunnel(authority("ok.example", upstream));
+    ASSERT_TRUE(quick.send(hello_for("ok.example")));
+    EXPECT_EQ(quick.read(1), "\x16");
+  }
+  for (Peer& peer : slow) EXPECT_TRUE(peer.read_all().starts_with("HTTP/1.1 408 "));
+  EXPECT_EQ(world.denied(), "head_timeout");
+}
+
+TEST(Connect, AGuestHasAConnectionCap) {
+  Upstream upstream(echo);
+  World world;
+  world.options.max_connections = 2;
+  world.allow_upstream("ok.example", upstream);
+  world.start();
+  Peer one = world.tunnel(authority("ok.example", upstream));
+  Peer two = world.tunnel(authority("ok.example", upstream));
+  Peer three = world.guest();
+  EXPECT_TRUE(three.read_all().starts_with("HTTP/1.1 503 Service Unavailable (belljar: too_many_connections)"));
+  two.reset();
+  std::string answer;
+  do {  // until the proxy has seen the reset
+    Peer four = world.guest();
+    if (!four.send("CONNECT " + authority("ok.example", upstream) + " HTTP/1.0\r\n\r\n")) continue;
+    answer = four.read(12);
+  } while (answer != "HTTP/1.1 200");
+}
+
+TEST(Connect, DescriptorsComeBackWhateverGoesWrong) {
+  Upstream upstream([](Peer& peer) {
+    peer.read(1);
+    peer.reset();
+  });
+  World world;
+  world.allow_upstream("ok.example", upstream);
+  world.allow("missing.example");
+  world.allow("refused.example:1");
+  world.name("refused.example", {"127.0.0.2"});
+  world.start();
+  const std::string target = authority("ok.example", upstream);
+  const std::string connect = "CONNECT " + target + " HTTP/1.0\r\n\r\n";
+  const auto round = [&] {
+    for (const std::string& bytes :
+         {connect + hello_for("ok.example"), connect + hello_for("other.example"), connect + "not TLS", connect,
+          std::string("CONNECT missing.example:443 HTTP/1.0\r\n\r\n"),
+          std::string("CONNECT refused.example:1 HTTP/1.0\r\n\r\n"),
+          std::string("CONNECT evil.example:443 HTTP/1.0\r\n\r\n"),
+          std::string("GET http://evil.example/ HTTP/1.1\r\n"),
+          "GET http://" + target + "/ HTTP/1.1\r\nHost: " + target + "\r\n\r\n", std::string("\x16\x03\x01 junk\r\n"),
+          std::string()}) {
+      Peer peer = world.guest();
+      peer.send(bytes);
+      peer.end_writing();
+      peer.read_all();
+      Peer hasty = world.guest();
+      hasty.send(bytes);
+      hasty.reset();
+    }
+  };
+  round();
+  // The proxy and the upstream's threads close theirs a moment after the guest: waits for a count, ten seconds at most.
+  const auto least = [&](size_t good_enough, int tries) {
+    size_t count = open_descriptors();
+    for (int i = 0; i < tries && count > good_enough; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      count = std::min(count, open_descriptors());
+    }
+    return count;
+  };
+  const size_t before = least(0, 200);
+  for (int i = 0; i < 40; ++i) round();
+  EXPECT_LE(least(before, 10'000), before);
+}
+
+}  // namespace
+}  // namespace belljar::egress
