@@ -1,7 +1,8 @@
 # Build rules shared by every directory: one static library and one test program per directory of src/.
 
 add_library(belljar_options INTERFACE)
-target_include_directories(belljar_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
+# For quoted includes only: src/linux and src/net must not stand in for <linux/…> and <net/…>.
+target_compile_options(belljar_options INTERFACE "SHELL:-iquote ${CMAKE_SOURCE_DIR}/src")
 target_compile_options(belljar_options INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wimplicit-fallthrough
   -Werror -fno-strict-aliasing -ffunction-sections -fdata-sections -fstack-protector-strong)

@@ -47,7 +47,7 @@ using Status = std::expected<void, Error>;
 #define BELLJAR_ASSIGN_INNER_(tmp, lhs, expr)                   \
   auto tmp = (expr);                                            \
   if (!tmp) return std::unexpected(std::move(tmp).error());     \
-  lhs = std::move(*tmp)
+  lhs = std::move(*tmp) /* NOLINT(bugprone-macro-parentheses): it may be a declaration */
 
 // Declares or assigns `lhs` from the value of `expr`, or returns its error: BELLJAR_ASSIGN(Fd fd, open_file(path));
 #define BELLJAR_ASSIGN(lhs, expr) BELLJAR_ASSIGN_INNER_(BELLJAR_CONCAT_(belljar_assign_, __LINE__), lhs, expr)

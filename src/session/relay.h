@@ -52,7 +52,6 @@ class Relay {
   size_t most_ = 65536;     // bytes of one write that cannot block
   bool splice_ = false;     // both ends are pipes
   bool target_full_ = false;
-  bool ended_ = false;      // the source has
   bool done_ = true;
   std::string pending_;
 };
