@@ -238,6 +238,8 @@ int Init::supervise(pid_t agent) {
 int Init::run() {
   // Before anything that could be watched: execve(2) of a readable file has made the process dumpable again.
   if (linux::set_not_dumpable() != 0 || !read_config()) return kLauncherGone;
+  // It came through an execve(2) to get here, and must not go through the agent's.
+  if (::fcntl(kControlFd, F_SETFD, FD_CLOEXEC) != 0) return kLauncherGone;
   if ((config_.steps & kStepNotDumpable) == 0) ::prctl(PR_SET_DUMPABLE, 1);
   ::umask(config_.umask);
   if (confine() != 0) return kLauncherGone;
