@@ -13,8 +13,9 @@
 
 namespace {
 
-// A closed 0, 1 or 2 would be taken by the next descriptor opened, and then written to as if it were the output.
-bool open_standard_descriptors() {
+// A closed 0, 1 or 2 would be taken by the next descriptor opened, and then written to as if it were the output. Notes
+// in `closed` which were.
+bool open_standard_descriptors(uint32_t& closed) {
   for (;;) {
     const int fd = ::open("/dev/null", O_RDWR);
     if (fd < 0) return false;
@@ -22,16 +23,17 @@ bool open_standard_descriptors() {
       ::close(fd);
       return true;
     }
+    closed |= 1U << static_cast<unsigned>(fd);
   }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (!open_standard_descriptors()) return belljar::cli::kFailed;
+  belljar::cli::Context context;
+  if (!open_standard_descriptors(context.closed)) return belljar::cli::kFailed;
   // The proxy's thread shares the one heap: an arena of its own would be 128 MiB mapped and unmapped at every launch.
   ::mallopt(M_ARENA_MAX, 1);
-  belljar::cli::Context context;
   const auto self = belljar::base::real_path("/proc/self/exe");
   if (!self) return belljar::cli::report(context, self.error());
   context.guest_path = belljar::base::parent_of(*self) + "/belljar-guest";

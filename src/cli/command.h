@@ -1,6 +1,7 @@
 // What every subcommand gets and gives.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <span>
 #include <string>
@@ -17,6 +18,7 @@ struct Context {
   std::FILE* out = stdout;
   std::FILE* err = stderr;
   std::string guest_path;  // of belljar-guest
+  uint32_t closed = 0;     // bit n: descriptor n of 0, 1, 2 was closed when the program started
 };
 
 // `belljar: MESSAGE` on the error stream. Returns kFailed.

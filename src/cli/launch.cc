@@ -227,6 +227,7 @@ int launch_sealed(const Context& context, std::span<const std::string> arguments
   }
   session::RunOptions options;
   options.guest_path = context.guest_path;
+  options.closed = context.closed;
   const auto settlement = session::run(*plan, options);
   if (!settlement) return report(context, settlement.error());
   print_end(context, *settlement, *plan);
@@ -263,6 +264,7 @@ int probe_command(const Context& context, std::span<const std::string> arguments
   if (!plan) return report(context, plan.error());
   session::RunOptions options;
   options.guest_path = context.guest_path;
+  options.closed = context.closed;
   options.release = false;
   const auto settlement = session::run(*plan, options);
   if (!settlement) return report(context, settlement.error());

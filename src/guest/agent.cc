@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <vector>
 
 #include "linux/clone.h"
@@ -24,6 +25,7 @@ struct Start {
   int terminal = -1;
   bool terminal_stderr = false;
   mode_t umask = 022;
+  uint32_t closed = 0;
   int error = 0;
 };
 
@@ -40,6 +42,9 @@ int enter(void* argument) {
   } else {
     ::setsid();
   }
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if ((start->closed & (1U << static_cast<unsigned>(fd))) != 0) ::close(fd);
+  }
   ::umask(start->umask);
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
@@ -47,6 +52,11 @@ int enter(void* argument) {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  // The control socket and the terminal's ends are init's own: the command gets 0, 1 and 2 and nothing more.
+  if (::close_range(STDERR_FILENO + 1, UINT_MAX, 0) != 0) {
+    start->error = errno;
+    return 127;
+  }
   ::execve(start->program, start->arguments, start->environment);
   start->error = errno;
   if (start->error == ENOEXEC) {
@@ -81,6 +91,7 @@ pid_t start_agent(const Config& config, int terminal) {
   start.terminal = terminal;
   start.terminal_stderr = config.terminal_stderr;
   start.umask = config.umask;
+  start.closed = config.closed;
   alignas(16) std::array<char, 16384> stack;
   const int64_t pid = linux::clone_sharing_memory(CLONE_VFORK, nullptr, -1, stack.data(), stack.size(), &enter, &start);
   if (pid < 0) return static_cast<pid_t>(pid);

@@ -25,6 +25,7 @@ void visit_fields(Archive& archive, Value& config) {
   archive.number(config.work_device);
   archive.number(config.work_inode);
   archive.number(config.umask);
+  archive.number(config.closed);
   archive.number(config.launched_by_root);
   archive.number(config.host_keyring);
   archive.list(config.host_namespaces, [&](auto& item) { archive.number(item); });

@@ -38,6 +38,7 @@ struct Config {
   uint64_t work_device = 0;
   uint64_t work_inode = 0;
   uint32_t umask = 022;
+  uint32_t closed = 0;        // bit n: descriptor n of 0, 1, 2 is closed, as the caller's was
   bool launched_by_root = false;   // so no supplementary group is left and the work folder must be the guest's
   int64_t host_keyring = 0;      // serial of the launcher's session keyring; 0 where the kernel has no keys
   std::vector<uint64_t> host_namespaces;  // inode of each of kNamespaceNames in the launcher; 0 where it is shared

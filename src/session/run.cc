@@ -78,11 +78,15 @@ base::Status add_pipe(Channels& channels, int number) {
   return {};
 }
 
-base::Result<Channels> open_channels() {
+base::Result<Channels> open_channels(uint32_t closed) {
   Channels out;
   out.terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
   for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (!out.terminal || ::isatty(number) != 1) BELLJAR_TRY(add_pipe(out, number));
+    if ((closed & (1U << static_cast<unsigned>(number))) != 0) {
+      out.stdio.fds[static_cast<size_t>(number)] = number;  // a placeholder that the command never sees
+    } else if (!out.terminal || ::isatty(number) != 1) {
+      BELLJAR_TRY(add_pipe(out, number));
+    }
   }
   return out;
 }
@@ -360,8 +364,9 @@ base::Result<Settlement> run(const plan::Plan& plan, const RunOptions& options) 
   const mode_t mask = ::umask(022);
   ::umask(mask);
   prepared.config.umask = mask;
+  prepared.config.closed = options.closed;
   const Signals signals;
-  BELLJAR_ASSIGN(Channels channels, open_channels());
+  BELLJAR_ASSIGN(Channels channels, open_channels(options.closed));
   BELLJAR_ASSIGN(Guest guest, tiers::jail::start(prepared, channels.stdio));
   for (base::Fd& end : channels.guest_ends) end.reset();
   WayOut way_out;

@@ -14,6 +14,7 @@ struct RunOptions {
   std::string guest_path;  // of belljar-guest
   // Called once the guest has proved itself and before the agent starts; for `belljar probe`. May be empty.
   std::function<void(const guest::ProbeRecord&)> proved;
+  uint32_t closed = 0;  // bit n: the caller's descriptor n of 0, 1, 2 was closed, so the command's shall be
   bool release = true;  // false: end the guest after its proof, the command never starts
 };
 
