@@ -162,12 +162,12 @@ bool is_private(std::string_view path, std::string_view home) {
 }
 
 base::Status check_program(const ProgramFact& program, const std::string& name) {
+  if (program.state == ProgramFact::State::kNotExecutable) {
+    return std::unexpected(base::Error{"find the command", name, EACCES, "it is not an executable file", {}});
+  }
   if (program.state == ProgramFact::State::kNotFound || program.files.empty()) {
     const char* why = name.contains('/') ? "no such program" : "no such program in PATH";
     return std::unexpected(base::Error{"find the command", name, ENOENT, why, {}});
-  }
-  if (program.state == ProgramFact::State::kNotExecutable) {
-    return std::unexpected(base::Error{"find the command", name, EACCES, "it is not an executable file", {}});
   }
   return {};
 }
