@@ -44,6 +44,12 @@ class AgentsTest : public ::testing::Test {
     std::filesystem::create_symlink("../lib/node_modules/@anthropic-ai/claude-code/bin/claude.exe",
                                     home_ + "/.local/bin/claude");
     std::filesystem::create_symlink("../lib/node_modules/@openai/codex/bin/codex.js", home_ + "/.local/bin/codex");
+    // The programs themselves too: in the user namespace that an ordinary user's test plays the host in, root's files
+    // belong to nobody that is known, and belljar trusts none of those.
+    for (const char* name : {"belljar", "belljar-guest"}) {
+      std::filesystem::copy_file(std::filesystem::path(belljar_program()).parent_path() / name,
+                                 home_ + "/.local/bin/" + name);
+    }
     write_file(home_ + "/.ssh/id_ed25519", std::string(kSecret) + "\n");
     std::filesystem::create_directories(home_ + "/.claude");
     write_file(home_ + "/.claude.json", "{}\n");
@@ -120,6 +126,7 @@ enabled = false
   }
 
   Command as_person(Command command) {
+    if (command.argv[0] == belljar_program()) command.argv[0] = home_ + "/.local/bin/belljar";
     command.env = {{"HOME", home_},
                    {"PATH", home_ + "/.local/bin:/usr/local/bin:/usr/bin:/bin"},
                    {"ANTHROPIC_BASE_URL", "https://model.test"},

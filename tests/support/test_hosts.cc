@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 namespace belljar::testing {
 namespace {
@@ -32,13 +33,20 @@ bool map_ids(uid_t inside_uid, uid_t outside_uid, gid_t inside_gid, gid_t outsid
          write_proc("/proc/self/gid_map", std::to_string(inside_gid) + " " + std::to_string(outside_gid) + " 1");
 }
 
+// Who started this process, asked before its first user namespace made it root of its own.
+std::pair<uid_t, gid_t> caller() {
+  static const std::pair<uid_t, gid_t> ids{::geteuid(), ::getegid()};
+  return ids;
+}
+
 }  // namespace
 
 TestHosts::TestHosts(const std::vector<std::string>& names, const std::map<std::string, std::string>& other_names)
-    : uid_(::geteuid()), gid_(::getegid()) {
-  const int user_namespace = uid_ == 0 ? 0 : CLONE_NEWUSER;
+    : uid_(caller().first), gid_(caller().second) {
+  // Root has what it needs, and so has an ordinary user since the first one of this process.
+  const int user_namespace = ::geteuid() == 0 ? 0 : CLONE_NEWUSER;
   must(::unshare(user_namespace | CLONE_NEWNS | CLONE_NEWNET) == 0, "unshare");
-  must(uid_ == 0 || map_ids(0, uid_, 0, gid_), "id map");
+  must(user_namespace == 0 || map_ids(0, uid_, 0, gid_), "id map");
   must(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "make / private");
 
   std::string hosts = "127.0.0.1 localhost\n::1 localhost\n";
