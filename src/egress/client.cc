@@ -14,7 +14,6 @@ namespace {
 
 constexpr size_t kChunk = size_t{4} << 10U;
 constexpr size_t kMaxLinger = size_t{256} << 10U;
-constexpr uint16_t kHttpsPort = 443;
 constexpr std::string_view kEstablished = "HTTP/1.1 200 Connection established\r\n\r\n";
 // A fatal access_denied alert (RFC 8446, section 6) in a record of version 3.1, as any client's first flight allows.
 // Without it the client would only see a broken connection.
