@@ -8,9 +8,11 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <string>
 #include <utility>
 
 #include "base/io.h"
+#include "base/text.h"
 #include "linux/clone.h"
 
 namespace belljar::linux {
@@ -108,6 +110,19 @@ base::Result<UserNamespace> UserNamespace::make(const IdMap& map) {
   out.pid_ = static_cast<pid_t>(pid);
   BELLJAR_TRY(out.map_and_open(map));
   return out;
+}
+
+bool is_mapped_uid(uid_t uid) {
+  const auto map = base::read_file("/proc/self/uid_map");
+  if (!map) return true;
+  for (const std::string_view line : base::split(*map, '\n')) {
+    unsigned inside = 0;
+    unsigned outside = 0;
+    unsigned count = 0;
+    if (std::sscanf(std::string(line).c_str(), "%u %u %u", &inside, &outside, &count) != 3) continue;
+    if (uid >= inside && uid - inside < count) return true;
+  }
+  return false;
 }
 
 }  // namespace belljar::linux

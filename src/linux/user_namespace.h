@@ -48,4 +48,8 @@ class UserNamespace {
   base::Fd fd_;
 };
 
+// True when `uid` is an id of the caller's user namespace. Files of ids that are not all show as the overflow id, 65534
+// (user_namespaces(7), "Unmapped user and group IDs"). An unreadable map counts as mapped.
+[[nodiscard]] bool is_mapped_uid(uid_t uid);
+
 }  // namespace belljar::linux

@@ -12,10 +12,11 @@
 #include <array>
 #include <cerrno>
 #include <ctime>
-#include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "egress/proxy.h"
+#include "plan/make_plan.h"
 #include "session/relay.h"
 #include "session/terminal.h"
 #include "tiers/jail/launch.h"
@@ -78,12 +79,22 @@ base::Status add_pipe(Channels& channels, int number) {
   return {};
 }
 
+bool is_same_file(int one, int other) {
+  struct stat first {};
+  struct stat second {};
+  return ::fstat(one, &first) == 0 && ::fstat(other, &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
 base::Result<Channels> open_channels(uint32_t closed) {
   Channels out;
   out.terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
   for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if ((closed & (1U << static_cast<unsigned>(number))) != 0) {
       out.stdio.fds[static_cast<size_t>(number)] = number;  // a placeholder that the command never sees
+    } else if (number == STDERR_FILENO && !out.terminal && is_same_file(STDOUT_FILENO, STDERR_FILENO)) {
+      // `2>&1`: one pipe, so that what is written in turn arrives in turn.
+      out.stdio.fds[STDERR_FILENO] = out.stdio.fds[STDOUT_FILENO];
     } else if (!out.terminal || ::isatty(number) != 1) {
       BELLJAR_TRY(add_pipe(out, number));
     }
@@ -120,14 +131,15 @@ class Signals {
   base::Fd fd_;
 };
 
-// The proxy and the thread it runs on.
+// The proxy, on the guest's thread.
 class WayOut {
  public:
-  base::Status open(base::Fd listener, const std::vector<policy::HostRule>& rules) {
+  base::Status open(Guest& guest, base::Fd listener, const std::vector<policy::HostRule>& rules) {
     egress::Options options;
     options.rules = rules;
     BELLJAR_ASSIGN(proxy_, egress::Proxy::create(std::move(listener), std::move(options)));
-    thread_ = std::thread([proxy = proxy_.get()] { (void)proxy->run(); });
+    keeper_ = &guest.keeper();
+    keeper_->run([proxy = proxy_.get()] { (void)proxy->run(); });
     return {};
   }
   void close(Settlement& settlement) {
@@ -142,13 +154,13 @@ class WayOut {
 
  private:
   bool stop() {
-    if (!thread_.joinable()) return false;
+    if (keeper_ == nullptr) return false;
     proxy_->stop();
-    thread_.join();
+    std::exchange(keeper_, nullptr)->wait_for_job();
     return true;
   }
+  tiers::jail::Keeper* keeper_ = nullptr;
   std::unique_ptr<egress::Proxy> proxy_;
-  std::thread thread_;
 };
 
 // Watches over a released guest until it is gone.
@@ -355,7 +367,15 @@ void Supervisor::run(Settlement& settlement) {
 
 }  // namespace
 
-base::Result<Settlement> run(const plan::Plan& plan, const RunOptions& options) {
+HeadStart begin(const policy::Policy& policy) {
+  if (policy.isolation.mode != policy::Mode::kJail) return {};
+  const bool isolated = policy.isolation.network == policy::Network::kDeny;
+  const auto foundation = tiers::jail::foundation_of(isolated ? plan::kProxyPort : uint16_t{0}, ::geteuid() == 0);
+  auto keeper = tiers::jail::Keeper::start(foundation);
+  return keeper ? std::move(*keeper) : nullptr;
+}
+
+base::Result<Settlement> run(const plan::Plan& plan, const RunOptions& options, HeadStart head) {
   const auto started = base::boot_now();
   Settlement settlement;
   settlement.session = random_id();
@@ -367,10 +387,11 @@ base::Result<Settlement> run(const plan::Plan& plan, const RunOptions& options) 
   prepared.config.closed = options.closed;
   const Signals signals;
   BELLJAR_ASSIGN(Channels channels, open_channels(options.closed));
-  BELLJAR_ASSIGN(Guest guest, tiers::jail::start(prepared, channels.stdio));
+  BELLJAR_ASSIGN(Guest guest, head ? tiers::jail::start(prepared, channels.stdio, std::move(head))
+                                   : tiers::jail::start(prepared, channels.stdio));
   for (base::Fd& end : channels.guest_ends) end.reset();
   WayOut way_out;
-  if (base::Fd listener = guest.take_listener()) BELLJAR_TRY(way_out.open(std::move(listener), plan.hosts));
+  if (base::Fd listener = guest.take_listener()) BELLJAR_TRY(way_out.open(guest, std::move(listener), plan.hosts));
   BELLJAR_ASSIGN(settlement.evidence, guest.prove(base::Deadline::after(kProbeTime)));
   if (options.proved) options.proved(settlement.evidence);
   if (!options.release) {

@@ -17,11 +17,9 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "linux/clone.h"
 #include "linux/descriptor_passing.h"
 #include "linux/landlock_domain.h"
 #include "linux/user_namespace.h"
-#include "tiers/jail/child.h"
 
 namespace belljar::tiers::jail {
 namespace {
@@ -126,7 +124,11 @@ base::Status check_guest_program(const std::string& path) {
     return base::system_error("open", path, errno, "belljar-guest belongs beside belljar; install both");
   }
   if (!S_ISREG(found.st_mode)) return base::refuse("use", path, "it is not a regular file, refusing");
-  if ((found.st_uid != 0 && found.st_uid != ::geteuid()) || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+  // In a user namespace without root, as of a rootless container, root's files are nobody's who is in here.
+  const bool outsiders = found.st_uid != 0 && found.st_uid != ::geteuid() && !linux::is_mapped_uid(0) &&
+                         !linux::is_mapped_uid(found.st_uid);
+  const bool trusted = found.st_uid == 0 || found.st_uid == ::geteuid() || outsiders;
+  if (!trusted || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return base::refuse("use", path, "others could have written it, refusing", "chmod go-w it and own it");
   }
   return {};
@@ -169,72 +171,6 @@ base::Result<UserNamespaces> make_user_namespaces(const Program& program) {
   BELLJAR_ASSIGN(out.guest, linux::UserNamespace::make(guest));
   if (who.idmap && disk != guest) {
     BELLJAR_ASSIGN(out.id_map, linux::UserNamespace::make(disk));
-  }
-  return out;
-}
-
-std::string hint_for(const Child& child) {
-  const std::string_view operation = child.failed_operation;
-  if (operation == "map the ids of") {
-    return "its file system cannot be id-mapped: give the folder to an ordinary user and start belljar as that user";
-  }
-  if (operation == "mount the guest's proc" && child.failed_code == EPERM) {
-    return "parts of /proc are masked here, as in most containers: see 'belljar doctor'";
-  }
-  if (child.failed_code == EPERM || child.failed_code == EACCES) return "see 'belljar doctor'";
-  return {};
-}
-
-base::Error failure_of(const Child& child) {
-  base::Error error;
-  error.operation = child.failed_operation;
-  error.subject = child.failed_subject;
-  error.code = child.failed_code;
-  error.hint = hint_for(child);
-  return error;
-}
-
-// Handlers of the launcher must not run in the child, which shares its memory.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t every;
-    ::sigfillset(&every);
-    ::pthread_sigmask(SIG_SETMASK, &every, &before_);
-  }
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
-
-struct Cloned {
-  base::Fd pidfd;
-  pid_t pid = -1;
-};
-
-base::Result<Cloned> clone_guest(Child& child, const Program& program) {
-  alignas(16) std::array<char, 65536> stack;
-  uint64_t flags = program.protections.namespaces | CLONE_VFORK;
-  if (program.privileged) flags &= ~uint64_t{CLONE_NEWUSER};
-  int pidfd = -1;
-  // setresuid() in the child clears the dumpable flag of the memory that both share (prctl(2), PR_SET_DUMPABLE).
-  const int dumpable = ::prctl(PR_GET_DUMPABLE);
-  int64_t pid = 0;
-  {
-    const SignalsBlocked blocked;
-    pid = linux::clone_sharing_memory(flags, &pidfd, -1, stack.data(), stack.size(), &run_child, &child);
-  }
-  if (dumpable == 1) ::prctl(PR_SET_DUMPABLE, 1);
-  if (pid < 0) {
-    return base::system_error("make the guest's namespaces", "", static_cast<int>(-pid), "see 'belljar doctor'");
-  }
-  Cloned out{base::Fd(pidfd), static_cast<pid_t>(pid)};
-  if (child.failed_operation != nullptr) {
-    reap(pidfd);
-    return std::unexpected(failure_of(child));
   }
   return out;
 }
@@ -350,41 +286,44 @@ base::Result<Prepared> prepare(const plan::Plan& plan, const std::string& guest_
 }
 
 base::Result<Guest> start(Prepared& prepared, const Stdio& stdio) {
+  BELLJAR_ASSIGN(std::unique_ptr<Keeper> keeper, Keeper::start(foundation_of(prepared.program)));
+  return start(prepared, stdio, std::move(keeper));
+}
+
+base::Result<Guest> start(Prepared& prepared, const Stdio& stdio, std::unique_ptr<Keeper> keeper) {
   Program& program = prepared.program;
+  if (keeper->foundation() != foundation_of(program)) {
+    return base::refuse("start the guest", "", "it was begun for another plan, refusing");
+  }
   guest::Config config = prepared.config;
   config.terminal = stdio.fds[0] < 0;
   config.terminal_stderr = stdio.fds[2] < 0;
   BELLJAR_ASSIGN(const UserNamespaces users, make_user_namespaces(program));
-  Guest guest;
-  base::Fd guest_end;
   base::Fd config_out;
   base::Fd config_in;
-  BELLJAR_TRY(make_pair(SOCK_SEQPACKET, guest.control_, guest_end));
   BELLJAR_TRY(make_pair(SOCK_STREAM, config_out, config_in));
   const base::Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   struct stat program_file {};
   if (!null || ::stat(prepared.guest_path.c_str(), &program_file) != 0) {
     return base::system_error("open", prepared.guest_path, errno);
   }
-  const std::string uid_map = std::to_string(program.identity.guest_uid) + " " + std::to_string(::geteuid()) + " 1";
-  const std::string gid_map = std::to_string(program.identity.guest_gid) + " " + std::to_string(::getegid()) + " 1";
-  Child child;
+  Child& child = keeper->child();
   child.program = &program;
   child.guest_path = prepared.guest_path.c_str();
   child.guest_device = program_file.st_dev;
   child.guest_inode = program_file.st_ino;
-  child.launcher_end = guest.control_.get();
-  child.control = guest_end.get();
-  child.config = config_in.get();
-  for (size_t i = 0; i < 3; ++i) child.stdio[i] = stdio.fds[i] < 0 ? null.get() : stdio.fds[i];
-  child.user_namespace = users.guest.fd();
-  child.id_map = users.id_map.valid() ? users.id_map.fd() : users.guest.fd();
-  child.uid_map = uid_map.c_str();
-  child.gid_map = gid_map.c_str();
-  BELLJAR_ASSIGN(Cloned cloned, clone_guest(child, program));
-  guest.pidfd_ = std::move(cloned.pidfd);
-  guest.pid_ = cloned.pid;
-  guest_end.reset();
+  std::array<int, Order::kCount> descriptors{};
+  descriptors[Order::kConfig] = config_in.get();
+  for (size_t i = 0; i < 3; ++i) descriptors[Order::kStdin + i] = stdio.fds[i] < 0 ? null.get() : stdio.fds[i];
+  // An ordinary user's launch needs none; the number of descriptors is the same.
+  descriptors[Order::kUserNamespace] = users.guest.valid() ? users.guest.fd() : null.get();
+  descriptors[Order::kIdMap] = users.id_map.valid() ? users.id_map.fd() : descriptors[Order::kUserNamespace];
+  BELLJAR_TRY(keeper->give(descriptors));
+  Guest guest;
+  guest.pidfd_ = keeper->take_pidfd();
+  guest.control_ = keeper->take_control();
+  guest.pid_ = keeper->pid();
+  guest.keeper_ = std::move(keeper);
   config_in.reset();
   if (config.host_namespaces.empty()) {
     BELLJAR_ASSIGN(config.host_namespaces, own_namespaces(program.protections.namespaces));
