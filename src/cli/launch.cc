@@ -133,7 +133,8 @@ std::string help_text(Use use, Launch& launch) {
   return std::string(head) + "\nOptions:\n" + options_help(options);
 }
 
-base::Result<plan::Plan> plan_launch(const Launch& launch) {
+// With `head` the guest is begun while the plan is made.
+base::Result<plan::Plan> plan_launch(const Launch& launch, session::HeadStart* head) {
   policy::FlagOverrides flags = launch.flags;
   // `belljar run -- claude` means that agent. A path may be a program of the work folder's that only has the name.
   if (!flags.agent && !launch.policy_file && !launch.request.command.empty()) {
@@ -142,6 +143,7 @@ base::Result<plan::Plan> plan_launch(const Launch& launch) {
     if (agent != nullptr) flags.agent = agent->name;
   }
   BELLJAR_ASSIGN(const policy::Policy policy, policy::load(launch.policy_file, flags));
+  if (head != nullptr) *head = session::begin(policy);
   BELLJAR_ASSIGN(const session::Launcher launcher, session::current_launcher());
   BELLJAR_ASSIGN(const plan::Facts facts, session::gather_facts(policy, launch.request, launcher));
   return plan::make_plan(policy, facts, launch.request);
@@ -217,7 +219,8 @@ int launch_sealed(const Context& context, std::span<const std::string> arguments
     if (!opened) return report(context, opened.error());
     report_file = std::move(*opened);
   }
-  const auto plan = plan_launch(*launch);
+  session::HeadStart head;
+  const auto plan = plan_launch(*launch, &head);
   if (!plan) {
     report(context, plan.error());
     return code_of_refusal(plan.error());
@@ -228,7 +231,7 @@ int launch_sealed(const Context& context, std::span<const std::string> arguments
   session::RunOptions options;
   options.guest_path = context.guest_path;
   options.closed = context.closed;
-  const auto settlement = session::run(*plan, options);
+  const auto settlement = session::run(*plan, options, std::move(head));
   if (!settlement) return report(context, settlement.error());
   print_end(context, *settlement, *plan);
   if (report_file && !base::write_all(report_file.get(), session::settlement_json(*settlement, *plan))) {
@@ -251,7 +254,7 @@ int plan_command(const Context& context, std::span<const std::string> arguments)
   auto launch = parse_launch(arguments, Use::kPlan);
   if (!launch) return report(context, launch.error());
   if (launch->help) return print(context, help_text(Use::kPlan, *launch));
-  const auto plan = plan_launch(*launch);
+  const auto plan = plan_launch(*launch, nullptr);
   if (!plan) return report(context, plan.error());
   return print(context, launch->json ? plan::explain_json(*plan) : plan::explain_text(*plan));
 }
@@ -260,13 +263,14 @@ int probe_command(const Context& context, std::span<const std::string> arguments
   auto launch = parse_launch(arguments, Use::kProbe);
   if (!launch) return report(context, launch.error());
   if (launch->help) return print(context, help_text(Use::kProbe, *launch));
-  const auto plan = plan_launch(*launch);
+  session::HeadStart head;
+  const auto plan = plan_launch(*launch, &head);
   if (!plan) return report(context, plan.error());
   session::RunOptions options;
   options.guest_path = context.guest_path;
   options.closed = context.closed;
   options.release = false;
-  const auto settlement = session::run(*plan, options);
+  const auto settlement = session::run(*plan, options, std::move(head));
   if (!settlement) return report(context, settlement.error());
   return print(context, launch->json ? session::settlement_json(*settlement, *plan)
                                      : evidence_text(settlement->evidence));

@@ -10,26 +10,56 @@ namespace {
 constexpr size_t kMostDescriptors = 8;
 }
 
-int send_with_descriptor(int socket, const void* data, size_t size, int fd) {
+int send_with_descriptors(int socket, const void* data, size_t size, const int* fds, size_t count) {
+  if (count > kMostDescriptors) return EINVAL;
   iovec part{const_cast<void*>(data), size};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMostDescriptors)] = {};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  if (fd >= 0) {
+  if (count > 0) {
     message.msg_control = control;
-    message.msg_controllen = sizeof control;
+    message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
     cmsghdr* header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+    header->cmsg_len = CMSG_LEN(sizeof(int) * count);
+    std::memcpy(CMSG_DATA(header), fds, sizeof(int) * count);
   }
   for (;;) {
     const ssize_t n = ::sendmsg(socket, &message, MSG_NOSIGNAL);
     if (n >= 0) return static_cast<size_t>(n) == size ? 0 : EMSGSIZE;
     if (errno != EINTR) return errno;
   }
+}
+
+int send_with_descriptor(int socket, const void* data, size_t size, int fd) {
+  return send_with_descriptors(socket, data, size, &fd, fd >= 0 ? 1 : 0);
+}
+
+int receive_with_descriptors(int socket, void* data, size_t size, int* fds, size_t count) {
+  if (count > kMostDescriptors) return EINVAL;
+  iovec part{data, size};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMostDescriptors)] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  ssize_t n = 0;
+  do {
+    n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  } while (n < 0 && errno == EINTR);
+  if (n < 0) return errno;
+  if (n == 0) return EPIPE;
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
+      header->cmsg_len != CMSG_LEN(sizeof(int) * count) || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ||
+      static_cast<size_t>(n) != size) {
+    return EPROTO;
+  }
+  std::memcpy(fds, CMSG_DATA(header), sizeof(int) * count);
+  return 0;
 }
 
 int receive_with_descriptor(int socket, void* data, size_t size, base::Fd& fd, int flags) {

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "base/error.h"
 #include "plan/plan.h"
+#include "policy/policy.h"
 #include "session/settlement.h"
+#include "tiers/jail/keeper.h"
 
 namespace belljar::session {
 
@@ -18,9 +21,16 @@ struct RunOptions {
   bool release = true;  // false: end the guest after its proof, the command never starts
 };
 
+// A guest without a plan yet. Nothing of the command has run, or will, when it goes unused.
+using HeadStart = std::unique_ptr<tiers::jail::Keeper>;
+
+// Begins to make the guest that a launch under `policy` will need, on a thread, while the caller plans. Empty when there
+// is nothing to begin with; run() then does it all, and says why should it be impossible.
+[[nodiscard]] HeadStart begin(const policy::Policy& policy);
+
 // Starts the plan's command sealed, carries the caller's 0, 1 and 2 to it, forwards signals, and ends it at the
-// deadline. Blocks until every process of the guest is gone. Call on a thread that lives as long: the guest ends with
-// it. Changes the calling thread's signal mask for the time. An error means that nothing of the command has run.
-[[nodiscard]] base::Result<Settlement> run(const plan::Plan& plan, const RunOptions& options);
+// deadline. Blocks until every process of the guest is gone. Changes the calling thread's signal mask for the time. An
+// error means that nothing of the command has run.
+[[nodiscard]] base::Result<Settlement> run(const plan::Plan& plan, const RunOptions& options, HeadStart head = {});
 
 }  // namespace belljar::session

@@ -45,7 +45,7 @@ const char* numbered(std::array<char, N>& buffer, const char* prefix, uint64_t v
 
 class Run {
  public:
-  explicit Run(Child& child) : child_(child), program_(*child.program) {}
+  explicit Run(Child& child) : child_(child), base_(child.foundation) {}
   // Each returns true to go on; false with the failure noted.
   bool all();
 
@@ -67,7 +67,11 @@ class Run {
   bool open_trees();
   bool open_tree_of(Step& step);
   bool open_guest();
-  bool make_root();
+  bool make_mounts();
+  bool attach_root();
+  bool found();
+  bool take_order();
+  bool build();
   bool make_scratch();
   bool carry_out(Step& step);
   bool make_folder(int folder, const Step& step);
@@ -77,7 +81,6 @@ class Run {
   bool make_template(const char* name);
   bool attach_scratch(const Step& step);
   bool attach_proc(const Step& step);
-  bool attach_pts(const Step& step);
   bool attach_mask(const Step& step);
   bool attach_read_only(const Step& step);
   bool attach_file(const Step& step);
@@ -91,8 +94,12 @@ class Run {
   bool execute();
 
   Child& child_;
-  Program& program_;
+  const Foundation& base_;
+  Program* program_ = nullptr;  // from the order on
+  std::array<int, Order::kCount> given_{};  // descriptors that came with it
   int root_ = -1;     // the new root
+  int new_proc_ = -1;
+  int new_pts_ = -1;
   int scratch_ = -1;  // its scratch tmpfs
   int proc_ = -1;     // a clone of its proc that nothing is mounted on
   int guest_ = -1;    // belljar-guest, on a read-only mount that is attached nowhere
@@ -114,7 +121,7 @@ int Run::open_in_root(const char* path, uint64_t flags) const {
 int Run::open_host(const char* path) const { return open_how_fd(AT_FDCWD, path, O_PATH, 0); }
 
 bool Run::arm_death_signal() {
-  if (program_.protections.death_signal && ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
+  if (base_.death_signal && ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
     return fail("set the parent-death signal", "", errno);
   }
   // The launcher may have died before the signal was armed: then its end of the socket is closed. getppid() would not
@@ -137,7 +144,7 @@ bool write_text(const char* path, const char* text) {
 }
 
 bool Run::map_ids() {
-  if (program_.privileged) return true;
+  if (base_.privileged) return true;
   // Needed before gid_map by a process without CAP_SETGID in the parent namespace (user_namespaces(7)).
   return check(write_text("/proc/self/setgroups", "deny"), "forbid setgroups", "") &&
          check(write_text("/proc/self/uid_map", child_.uid_map), "map the user id", child_.uid_map) &&
@@ -155,7 +162,7 @@ bool Run::open_tree_of(Step& step) {
   ::close(source);
   if (step.tree < 0) return fail("clone the mount of", step.source, code);
   mount_attr attributes{};
-  attributes.attr_set = program_.protections.bind_attributes;
+  attributes.attr_set = program_->protections.bind_attributes;
   if (step.op == Op::kDevice) {
     // Read-only keeps the host's node from chmod and utimes; writing to the device stays possible.
     attributes.attr_set = (attributes.attr_set & ~uint64_t{MOUNT_ATTR_NODEV}) | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY;
@@ -164,7 +171,7 @@ bool Run::open_tree_of(Step& step) {
   }
   if (step.idmap) {
     attributes.attr_set |= MOUNT_ATTR_IDMAP;
-    attributes.userns_fd = static_cast<uint64_t>(child_.id_map);
+    attributes.userns_fd = static_cast<uint64_t>(given_[Order::kIdMap]);
   }
   return check(::mount_setattr(step.tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes, sizeof attributes) == 0,
                step.idmap ? "map the ids of" : "restrict the mount of", step.source);
@@ -172,9 +179,7 @@ bool Run::open_tree_of(Step& step) {
 
 // Before anything is attached, so that no path of the host is looked up through what the guest gets.
 bool Run::open_trees() {
-  // Nothing mounted from here on may reach the host's other mount namespaces (mount_namespaces(7)).
-  if (!check(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "make private", "/")) return false;
-  for (Step& step : program_.steps) {
+  for (Step& step : program_->steps) {
     if ((step.op == Op::kBind || step.op == Op::kDevice) && !open_tree_of(step)) return false;
   }
   return open_guest();
@@ -219,11 +224,20 @@ int new_mount(const char* type, const Option* options, size_t count, uint64_t at
   return mounted;
 }
 
-bool Run::make_root() {
-  const std::array<Option, 3> options{{{"mode", "0755"}, {"size", "16m"}, {"nr_inodes", "8192"}}};
-  root_ = new_mount("tmpfs", options.data(), options.size(), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+// Mounts that no plan changes, attached nowhere yet.
+bool Run::make_mounts() {
+  const std::array<Option, 3> root{{{"mode", "0755"}, {"size", "16m"}, {"nr_inodes", "8192"}}};
+  root_ = new_mount("tmpfs", root.data(), root.size(), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
   if (root_ < 0) return fail("mount the guest's root", "tmpfs", errno);
-  // On top of the host's root, which exists whatever else does; looked up paths still start below it.
+  new_proc_ = new_mount("proc", nullptr, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+  if (new_proc_ < 0) return fail("mount the guest's proc", "proc", errno);
+  const std::array<Option, 3> pts{{{"newinstance", nullptr}, {"ptmxmode", "0666"}, {"mode", "0620"}}};
+  new_pts_ = new_mount("devpts", pts.data(), pts.size(), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+  return new_pts_ >= 0 || fail("mount the guest's terminals", "devpts", errno);
+}
+
+// On top of the host's root, which exists whatever else does; looked up paths still start below it.
+bool Run::attach_root() {
   return check(::move_mount(root_, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) == 0, "attach", "/");
 }
 
@@ -238,9 +252,10 @@ bool Run::park(int tree, const char* name) {
 bool Run::make_scratch() {
   std::array<char, 32> size{};
   std::array<char, 32> files{};
-  const std::array<Option, 3> options{{{"mode", "0755"},
-                                       {"size", numbered(size, "", program_.scratch_bytes)},
-                                       {"nr_inodes", numbered(files, "", program_.scratch_files)}}};
+  // Open to all, so that only Landlock can keep init out of it, which the probe tries. The agent never sees this folder.
+  const std::array<Option, 3> options{{{"mode", "0777"},
+                                       {"size", numbered(size, "", program_->scratch_bytes)},
+                                       {"nr_inodes", numbered(files, "", program_->scratch_files)}}};
   scratch_ = new_mount("tmpfs", options.data(), options.size(), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
   if (scratch_ < 0) return fail("mount the guest's scratch", "tmpfs", errno);
   return check(::move_mount(scratch_, "", AT_FDCWD, "/proc", MOVE_MOUNT_F_EMPTY_PATH) == 0, "attach", "/proc") &&
@@ -263,8 +278,8 @@ bool Run::make_folder(int folder, const Step& step) {
   if (!check(::mkdirat(folder, step.target, step.mode) == 0 || errno == EEXIST, "make a folder", step.target)) {
     return false;
   }
-  if (!step.owned || !program_.privileged) return true;
-  return check(::fchownat(folder, step.target, program_.identity.host_uid, program_.identity.host_gid,
+  if (!step.owned || !base_.privileged) return true;
+  return check(::fchownat(folder, step.target, program_->identity.host_uid, program_->identity.host_gid,
                           AT_SYMLINK_NOFOLLOW) == 0,
                "give to the guest", step.target);
 }
@@ -278,8 +293,8 @@ bool Run::make_file(int folder, const char* path, const char* text, mode_t mode,
   if (file < 0) return fail("make a file", path, errno);
   const size_t size = std::strlen(text);
   bool good = ::write(file, text, size) == static_cast<ssize_t>(size);
-  if (owned && program_.privileged) {
-    good = good && ::fchown(file, program_.identity.host_uid, program_.identity.host_gid) == 0;
+  if (owned && base_.privileged) {
+    good = good && ::fchown(file, program_->identity.host_uid, program_->identity.host_gid) == 0;
   }
   const int code = errno;
   ::close(file);
@@ -366,24 +381,11 @@ bool Run::attach_read_only(const Step& step) {
 }
 
 bool Run::attach_proc(const Step& step) {
-  const int mounted = new_mount("proc", nullptr, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-  if (mounted < 0) return fail("mount the guest's proc", step.target, errno);
-  const bool good = attach(mounted, step);
-  ::close(mounted);
-  if (!good) return false;
+  if (!attach(new_proc_, step)) return false;
   proc_ = ::open_tree(root_, step.target, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
   if (proc_ < 0) return fail("clone the mount of", step.target, errno);
   return check(::mkdirat(scratch_, kProcParked, 0755) == 0, "make a folder", kProcParked) &&
          park(proc_, kProcParked);
-}
-
-bool Run::attach_pts(const Step& step) {
-  const std::array<Option, 3> options{{{"newinstance", nullptr}, {"ptmxmode", "0666"}, {"mode", "0620"}}};
-  const int mounted = new_mount("devpts", options.data(), options.size(), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
-  if (mounted < 0) return fail("mount the guest's terminals", step.target, errno);
-  const bool good = attach(mounted, step);
-  ::close(mounted);
-  return good;
 }
 
 bool Run::carry_out(Step& step) {
@@ -409,7 +411,7 @@ bool Run::carry_out(Step& step) {
     case Op::kProc:
       return attach_proc(step);
     case Op::kPts:
-      return attach_pts(step);
+      return attach(new_pts_, step);
     case Op::kMask:
       return attach_mask(step);
     case Op::kReadOnly:
@@ -419,14 +421,14 @@ bool Run::carry_out(Step& step) {
 }
 
 bool Run::make_network() {
-  if (program_.proxy_port == 0) return true;
-  if (program_.protections.loopback) {
+  if (base_.proxy_port == 0) return true;
+  if (base_.loopback) {
     const int error = linux::bring_up_loopback();
     if (error != 0) return fail("bring up", "lo", error);
   }
-  if (!program_.protections.listener) return true;
+  if (!base_.listener) return true;
   int listener = -1;
-  int error = linux::listen_on_loopback(program_.proxy_port, listener);
+  int error = linux::listen_on_loopback(base_.proxy_port, listener);
   if (error != 0) return fail("listen on the guest's loopback", "", error);
   const uint32_t tag = guest::kMagic;
   error = linux::send_with_descriptor(child_.control, &tag, sizeof tag, listener);
@@ -438,29 +440,32 @@ bool Run::change_root() {
   if (!check(::fchdir(root_) == 0, "enter", "the guest's root")) return false;
   // With both arguments the same the old root ends up on top of the new one (pivot_root(2), NOTES).
   if (!check(::syscall(SYS_pivot_root, ".", ".") == 0, "pivot_root", "")) return false;
-  if (program_.protections.detach_old_root) {
+  if (program_->protections.detach_old_root) {
     if (!check(::umount2(".", MNT_DETACH) == 0, "detach", "the host's root")) return false;
   }
   if (!check(::chdir("/") == 0, "enter", "/")) return false;
-  if (program_.protections.hostname &&
-      !check(::sethostname(program_.hostname.c_str(), program_.hostname.size()) == 0, "name the guest", "")) {
+  if (program_->protections.hostname &&
+      !check(::sethostname(program_->hostname.c_str(), program_->hostname.size()) == 0, "name the guest", "")) {
     return false;
   }
-  if (!program_.protections.root_read_only) return true;
+  if (!program_->protections.root_read_only) return true;
   mount_attr attributes{};
   attributes.attr_set = MOUNT_ATTR_RDONLY;
   return check(::mount_setattr(root_, "", AT_EMPTY_PATH, &attributes, sizeof attributes) == 0, "make read-only", "/");
 }
 
 bool Run::set_ids() {
-  if (!program_.privileged) return true;
-  const plan::Identity& who = program_.identity;
+  if (!base_.privileged) return true;
+  const plan::Identity& who = program_->identity;
   // Bare calls: glibc's wrappers would signal the launcher's other threads to follow (nptl(7), "C library/kernel
   // differences"), and it is the launcher's thread list that this process sees.
-  if (program_.protections.drop_groups && ::syscall(SYS_setgroups, 0, nullptr) != 0) {
+  if (program_->protections.drop_groups && ::syscall(SYS_setgroups, 0, nullptr) != 0) {
     return fail("drop the groups", "", errno);
   }
-  if (!check(::setns(child_.user_namespace, CLONE_NEWUSER) == 0, "enter the guest's user namespace", "")) return false;
+  if ((base_.namespaces & CLONE_NEWUSER) != 0 &&
+      !check(::setns(given_[Order::kUserNamespace], CLONE_NEWUSER) == 0, "enter the guest's user namespace", "")) {
+    return false;
+  }
   return check(::syscall(SYS_setresgid, who.guest_gid, who.guest_gid, who.guest_gid) == 0, "become the guest's group", "") &&
          check(::syscall(SYS_setresuid, who.guest_uid, who.guest_uid, who.guest_uid) == 0, "become the guest's user", "") &&
          // setresuid() has cleared it (prctl(2), PR_SET_PDEATHSIG).
@@ -469,7 +474,7 @@ bool Run::set_ids() {
 
 bool Run::drop_privilege() {
   if (!set_ids()) return false;
-  if (program_.protections.limit_namespaces) {
+  if (program_->protections.limit_namespaces) {
     // Through a clone of proc, since /proc/sys is read-only for the guest. The limit is the user namespace's own, and
     // holds for its descendants too (namespaces(7), /proc/sys/user).
     const int limit = ::openat(proc_, "sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC);
@@ -479,7 +484,7 @@ bool Run::drop_privilege() {
     ::close(limit);
     if (!good) return fail("forbid user namespaces", "max_user_namespaces", code);
   }
-  if (program_.protections.drop_bounding_set) {
+  if (program_->protections.drop_bounding_set) {
     // The other four sets empty themselves: the user is not root, so execve(2) gives no capability.
     // EINVAL is the end of what this kernel knows.
     unsigned long capability = 0;
@@ -491,8 +496,8 @@ bool Run::drop_privilege() {
 
 bool Run::place_descriptors() {
   // First above the numbers that init expects, so that none is overwritten before it was moved.
-  const std::array<int, 6> wanted{child_.stdio[0], child_.stdio[1], child_.stdio[2], child_.control, child_.config,
-                                  scratch_};
+  const std::array<int, 6> wanted{given_[Order::kStdin],  given_[Order::kStdout], given_[Order::kStderr],
+                                  child_.control,         given_[Order::kConfig], scratch_};
   std::array<int, 6> moved{};
   for (size_t i = 0; i < wanted.size(); ++i) {
     moved[i] = ::fcntl(wanted[i], F_DUPFD_CLOEXEC, 64);
@@ -514,17 +519,36 @@ bool Run::execute() {
   return fail("execute", child_.guest_path, errno);
 }
 
-bool Run::all() {
+// All that needs no plan. It runs while the launcher makes one.
+bool Run::found() {
   ::close(child_.launcher_end);
   ::umask(0);
   // Out of the caller's session: its terminal is not this process's to reach.
   if (!check(::setsid() >= 0, "start a session")) return false;
-  if (!arm_death_signal() || !map_ids() || !open_trees() || !make_scratch() || !make_root()) return false;
-  for (Step& step : program_.steps) {
+  if (!arm_death_signal() || !map_ids()) return false;
+  // Nothing mounted from here on may reach the host's other mount namespaces (mount_namespaces(7)).
+  if (!check(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "make private", "/")) return false;
+  return make_mounts() && make_network();
+}
+
+bool Run::take_order() {
+  Order order;
+  const int error =
+      linux::receive_with_descriptors(child_.control, &order, sizeof order, given_.data(), given_.size());
+  if (error != 0 || order.magic != guest::kMagic) return fail("take the order", "", error != 0 ? error : EPROTO);
+  program_ = child_.program;
+  return true;
+}
+
+bool Run::build() {
+  if (!open_trees() || !make_scratch() || !attach_root()) return false;
+  for (Step& step : program_->steps) {
     if (!carry_out(step)) return false;
   }
-  return make_network() && change_root() && drop_privilege() && place_descriptors() && execute();
+  return change_root() && drop_privilege() && place_descriptors() && execute();
 }
+
+bool Run::all() { return found() && take_order() && build(); }
 
 }  // namespace
 

@@ -8,22 +8,29 @@
 
 namespace belljar::tiers::jail {
 
-// Lives in the launcher's memory, which the child shares; the launcher sleeps meanwhile. Descriptors belong to the
-// launcher, the child has its own copies of them.
+// What the launcher sends the child over the control socket, with these descriptors: the end of a launcher that changes
+// its mind, or dies, shows as the end of the socket.
+struct Order {
+  enum : size_t { kConfig, kStdin, kStdout, kStderr, kUserNamespace, kIdMap, kCount };
+  uint32_t magic = 0;
+};
+
+// Lives in the launcher's memory, which the child shares; the thread that cloned it sleeps meanwhile. Descriptors belong
+// to the launcher, the child has its own copies of those that were open when it was cloned.
 struct Child {
+  // Before the clone.
+  Foundation foundation;
+  int launcher_end = -1;  // of the control socket; the child closes its copy so that the launcher's death shows
+  int control = -1;
+  // Text for the id maps of an ordinary user's launch.
+  const char* uid_map = nullptr;
+  const char* gid_map = nullptr;
+
+  // Before the order.
   Program* program = nullptr;
   const char* guest_path = nullptr;  // of belljar-guest on the host
   uint64_t guest_device = 0;         // what the launcher found there
   uint64_t guest_inode = 0;
-  int launcher_end = -1;  // of the control socket; the child closes its copy so that the launcher's death shows
-  int control = -1;
-  int config = -1;
-  std::array<int, 3> stdio{-1, -1, -1};
-  int user_namespace = -1;  // privileged: the guest's; else -1
-  int id_map = -1;          // privileged: of the binds; may be the same
-  // Text for the id maps of an ordinary user's launch.
-  const char* uid_map = nullptr;
-  const char* gid_map = nullptr;
 
   // What went wrong, set by the child.
   const char* failed_operation = nullptr;

@@ -11,6 +11,7 @@
 #include "guest/config.h"
 #include "guest/protocol.h"
 #include "plan/plan.h"
+#include "tiers/jail/keeper.h"
 #include "tiers/jail/program.h"
 
 namespace belljar::tiers::jail {
@@ -60,11 +61,15 @@ class Guest {
   // Init's pid in the launcher's namespace, for messages only.
   [[nodiscard]] pid_t pid() const { return pid_; }
 
+  // The thread that the guest hangs on.
+  [[nodiscard]] Keeper& keeper() { return *keeper_; }
+
   // Ends every process of the guest and waits until they are gone. Safe to call twice.
   void kill();
 
  private:
-  friend base::Result<Guest> start(Prepared& prepared, const Stdio& stdio);
+  friend base::Result<Guest> start(Prepared& prepared, const Stdio& stdio, std::unique_ptr<Keeper> keeper);
+  std::unique_ptr<Keeper> keeper_;
   base::Fd pidfd_;
   base::Fd control_;
   base::Fd listener_;
@@ -75,8 +80,9 @@ class Guest {
 // `guest_path` is belljar-guest: a regular file of root's or the caller's that nobody else can write.
 [[nodiscard]] base::Result<Prepared> prepare(const plan::Plan& plan, const std::string& guest_path);
 
-// Clones the guest and sets it up to the point where init runs. The calling thread sleeps meanwhile and must live as
-// long as the guest: the kernel ends the guest when that thread ends (prctl(2), PR_SET_PDEATHSIG).
+// Clones the guest and sets it up to the point where init runs.
 [[nodiscard]] base::Result<Guest> start(Prepared& prepared, const Stdio& stdio);
+// The same with a child that was cloned beforehand, of the foundation that the program has.
+[[nodiscard]] base::Result<Guest> start(Prepared& prepared, const Stdio& stdio, std::unique_ptr<Keeper> keeper);
 
 }  // namespace belljar::tiers::jail

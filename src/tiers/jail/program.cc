@@ -177,6 +177,24 @@ base::Status Compiler::run() {
 
 }  // namespace
 
+Foundation foundation_of(const Program& program) {
+  const Protections& on = program.protections;
+  return {.namespaces = on.namespaces,
+          .proxy_port = program.proxy_port,
+          .privileged = program.privileged,
+          .death_signal = on.death_signal,
+          .loopback = on.loopback,
+          .listener = on.listener};
+}
+
+Foundation foundation_of(uint16_t proxy_port, bool privileged) {
+  Program program;
+  program.proxy_port = proxy_port;
+  program.privileged = privileged;
+  if (proxy_port == 0) program.protections.namespaces &= ~uint64_t{CLONE_NEWNET};
+  return foundation_of(program);
+}
+
 base::Result<Program> compile(const plan::Plan& plan, bool privileged) {
   Program program;
   program.identity = plan.identity;

@@ -57,6 +57,18 @@ struct Protections {
   bool hostname = true;
 };
 
+// What a guest is before its plan is known: enough to clone it while the plan is made.
+struct Foundation {
+  uint64_t namespaces = Protections{}.namespaces;
+  uint16_t proxy_port = 0;  // 0: the host's network namespace is shared
+  bool privileged = false;  // started by root: ids by setns, mounts by real root
+  bool death_signal = true;
+  bool loopback = true;
+  bool listener = true;
+
+  bool operator==(const Foundation&) const = default;
+};
+
 struct Program {
   std::vector<Step> steps;
   std::deque<std::string> text;  // owns what the steps point at
@@ -68,6 +80,10 @@ struct Program {
   uint64_t scratch_files = 0;
   Protections protections;
 };
+
+[[nodiscard]] Foundation foundation_of(const Program& program);
+// Of every program whose plan has this port (0 without a network of its own), with all protections on.
+[[nodiscard]] Foundation foundation_of(uint16_t proxy_port, bool privileged);
 
 // The steps of `plan`. Looks at the host to tell files from folders; changes nothing. A target that two mounts claim, or
 // one that would have to be created inside a folder of the host, is refused.

@@ -1,0 +1,146 @@
+#include "tiers/jail/keeper.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "guest/protocol.h"
+#include "linux/clone.h"
+#include "linux/descriptor_passing.h"
+
+namespace belljar::tiers::jail {
+namespace {
+
+constexpr size_t kStackSize = 65536;
+
+std::string hint_for(const Child& child) {
+  const std::string_view operation = child.failed_operation;
+  if (operation == "map the ids of") {
+    return "its file system cannot be id-mapped: give the folder to an ordinary user and start belljar as that user";
+  }
+  if (operation == "mount the guest's proc" && child.failed_code == EPERM) {
+    return "parts of /proc are masked here, as in most containers: see 'belljar doctor'";
+  }
+  if (child.failed_code == EPERM || child.failed_code == EACCES) return "see 'belljar doctor'";
+  return {};
+}
+
+base::Error failure_of(const Child& child) {
+  base::Error error;
+  error.operation = child.failed_operation;
+  error.subject = child.failed_subject;
+  error.code = child.failed_code;
+  error.hint = hint_for(child);
+  return error;
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<Keeper>> Keeper::start(const Foundation& foundation) {
+  std::unique_ptr<Keeper> out(new Keeper);
+  std::array<int, 2> pair{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) {
+    return base::system_error("socketpair", "", errno);
+  }
+  out->control_.reset(pair[0]);
+  out->guest_end_.reset(pair[1]);
+  const std::string uid = std::to_string(::geteuid());
+  const std::string gid = std::to_string(::getegid());
+  out->uid_map_ = uid + " " + uid + " 1";
+  out->gid_map_ = gid + " " + gid + " 1";
+  out->stack_ = std::make_unique_for_overwrite<char[]>(kStackSize);
+  Child& child = out->child_;
+  child.foundation = foundation;
+  child.launcher_end = pair[0];
+  child.control = pair[1];
+  child.uid_map = out->uid_map_.c_str();
+  child.gid_map = out->gid_map_.c_str();
+  try {
+    out->thread_ = std::thread(&Keeper::keep, out.get());
+  } catch (const std::system_error& error) {
+    return base::system_error("start a thread", "", error.code().value());
+  }
+  return out;
+}
+
+Keeper::~Keeper() {
+  control_.reset();
+  {
+    const std::lock_guard lock(mutex_);
+    leave_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  if (!pidfd_) return;
+  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+  while (::waitpid(pid(), nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+// Handlers of the launcher must not run in the child, which shares its memory; nor are they for this thread.
+void Keeper::clone() {
+  sigset_t every;
+  ::sigfillset(&every);
+  ::pthread_sigmask(SIG_SETMASK, &every, nullptr);
+  uint64_t flags = child_.foundation.namespaces | CLONE_VFORK;
+  if (child_.foundation.privileged) flags &= ~uint64_t{CLONE_NEWUSER};
+  int pidfd = -1;
+  // setresuid() in the child clears the dumpable flag of the memory that both share (prctl(2), PR_SET_DUMPABLE).
+  const int dumpable = ::prctl(PR_GET_DUMPABLE);
+  pid_ = linux::clone_sharing_memory(flags, &pidfd, -1, stack_.get(), kStackSize, &run_child, &child_);
+  if (dumpable == 1) ::prctl(PR_SET_DUMPABLE, 1);
+  if (pid_ > 0) pidfd_.reset(pidfd);
+  guest_end_.reset();
+}
+
+void Keeper::keep() {
+  clone();
+  std::unique_lock lock(mutex_);
+  cloned_ = true;
+  changed_.notify_all();
+  for (;;) {
+    changed_.wait(lock, [&] { return leave_ || job_; });
+    if (!job_) return;
+    lock.unlock();
+    job_();
+    lock.lock();
+    job_ = nullptr;
+    changed_.notify_all();
+  }
+}
+
+base::Status Keeper::give(const std::array<int, Order::kCount>& descriptors) {
+  const Order order{guest::kMagic};
+  // Fails when the child has ended, and then the child's own word is the better one.
+  const int error = linux::send_with_descriptors(control_.get(), &order, sizeof order, descriptors.data(),
+                                                 descriptors.size());
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return cloned_; });
+  if (pid_ < 0) {
+    return base::system_error("make the guest's namespaces", "", static_cast<int>(-pid_), "see 'belljar doctor'");
+  }
+  if (child_.failed_operation != nullptr) return std::unexpected(failure_of(child_));
+  if (error != 0) return base::system_error("order the guest", "", error);
+  return {};
+}
+
+void Keeper::run(std::function<void()> job) {
+  {
+    const std::lock_guard lock(mutex_);
+    job_ = std::move(job);
+  }
+  changed_.notify_all();
+}
+
+void Keeper::wait_for_job() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !job_; });
+}
+
+}  // namespace belljar::tiers::jail
