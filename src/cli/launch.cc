@@ -209,6 +209,18 @@ int code_of_refusal(const base::Error& error) {
   return error.code == ENOENT ? 127 : error.code == EACCES ? 126 : kFailed;
 }
 
+// Says the error, in the settlement too when there is a file for it, and returns the exit code.
+int settle_refusal(const Context& context, const base::Error& error, const plan::Plan& plan, const base::Fd& file) {
+  session::Settlement settlement;
+  settlement.exit_code = code_of_refusal(error);
+  if (settlement.exit_code == 127) settlement.reason = session::EndReason::kNotFound;
+  if (settlement.exit_code == 126) settlement.reason = session::EndReason::kNotExecutable;
+  settlement.error = error.message();
+  report(context, error);
+  if (file) (void)base::write_all(file.get(), session::settlement_json(settlement, plan));
+  return settlement.exit_code;
+}
+
 int launch_sealed(const Context& context, std::span<const std::string> arguments, Use use) {
   auto launch = parse_launch(arguments, use);
   if (!launch) return report(context, launch.error());
@@ -219,20 +231,16 @@ int launch_sealed(const Context& context, std::span<const std::string> arguments
     if (!opened) return report(context, opened.error());
     report_file = std::move(*opened);
   }
-  session::HeadStart head;
-  const auto plan = plan_launch(*launch, &head);
-  if (!plan) {
-    report(context, plan.error());
-    return code_of_refusal(plan.error());
-  }
+  const auto plan = plan_launch(*launch);
+  if (!plan) return settle_refusal(context, plan.error(), {}, report_file);
   for (const std::string& weakening : plan->weakenings) {
     std::fprintf(context.err, "belljar: weaker than it could be: %s\n", base::escape(weakening).c_str());
   }
   session::RunOptions options;
   options.guest_path = context.guest_path;
   options.closed = context.closed;
-  const auto settlement = session::run(*plan, options, std::move(head));
-  if (!settlement) return report(context, settlement.error());
+  const auto settlement = session::run(*plan, options);
+  if (!settlement) return settle_refusal(context, settlement.error(), *plan, report_file);
   print_end(context, *settlement, *plan);
   if (report_file && !base::write_all(report_file.get(), session::settlement_json(*settlement, *plan))) {
     return report(context, base::system_error("write the report", launch->report_file, errno).error());

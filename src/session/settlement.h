@@ -27,6 +27,7 @@ struct Settlement {
   EndReason reason = EndReason::kFailed;
   int exit_code = 125;  // what `belljar run` exits with
   int signal = 0;
+  std::string error;    // why Belljar could not go on; empty otherwise
   std::string started;  // UTC, RFC 3339
   std::chrono::nanoseconds duration{0};
   guest::ProbeRecord evidence;
@@ -37,7 +38,8 @@ struct Settlement {
 
 [[nodiscard]] const char* to_text(EndReason reason);
 
-// One JSON object, indented, with the badge and the command of `plan`. No secret of the plan is in it.
+// One JSON object, indented, with the badge and the command of `plan` (of an empty one when there was none). No secret
+// of the plan is in it.
 [[nodiscard]] std::string settlement_json(const Settlement& settlement, const plan::Plan& plan);
 
 }  // namespace belljar::session
