@@ -1,7 +1,5 @@
 #include "egress/client.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <utility>
@@ -35,8 +33,6 @@ bool accepts_json(const net::RequestHead& head) {
 }  // namespace
 
 void Client::welcome(Context& context, base::Fd socket) {
-  const int on = 1;
-  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   std::unique_ptr<Client> client(new Client(context));
   auto stream = net::Stream::open(context.loop, std::move(socket), *client);
   if (!stream) return;  // epoll has no room: the socket closes

@@ -1,6 +1,8 @@
 #include "egress/proxy.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -118,6 +120,11 @@ base::Result<std::unique_ptr<Proxy>> Proxy::create(base::Fd listener, Options op
   const int flags = ::fcntl(listener.get(), F_GETFL);
   if (flags < 0 || ::fcntl(listener.get(), F_SETFL, flags | O_NONBLOCK) != 0) {
     return base::system_error("proxy", "listener", errno);
+  }
+  // Accepted sockets inherit it on Linux: one call here instead of one a connection.
+  const int on = 1;
+  if (::setsockopt(listener.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0) {
+    return base::system_error("proxy", "listener", errno, "the listener must be a TCP socket");
   }
   BELLJAR_ASSIGN(auto loop, net::EventLoop::create());
   auto impl = std::make_unique<Impl>(std::move(loop), std::move(listener), std::move(options));

@@ -56,7 +56,11 @@ Tunnel::Tunnel(Company& company, PipePool& pipes, std::unique_ptr<net::Stream> c
 
 Tunnel::~Tunnel() {
   for (Direction* direction : {&up_, &down_}) {
-    if (direction->pipe.valid()) pipes_.discard(std::move(direction->pipe));
+    if (direction->held == 0) {
+      put_back(*direction);
+    } else {
+      pipes_.discard(std::move(direction->pipe));
+    }
   }
 }
 

@@ -23,6 +23,7 @@ Stream::~Stream() {
 void Stream::on_events(uint32_t events) {
   if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) readable_ = true;
   if ((events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) writable_ = true;
+  if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) peer_ended_ = true;
   if ((events & EPOLLERR) != 0) broken_ = true;
   owner_->on_stream(*this);
 }
@@ -30,7 +31,10 @@ void Stream::on_events(uint32_t events) {
 Stream::Transfer Stream::read(char* data, size_t size) {
   for (;;) {
     const ssize_t n = ::recv(fd_.get(), data, size, 0);
-    if (n > 0) return {Outcome::kDone, static_cast<size_t>(n)};
+    if (n > 0) {
+      if (static_cast<size_t>(n) < size && !peer_ended_) readable_ = false;
+      return {Outcome::kDone, static_cast<size_t>(n)};
+    }
     if (n == 0) return {Outcome::kEnd, 0};
     if (errno == EINTR) continue;
     if (errno == EAGAIN) {
@@ -68,6 +72,7 @@ void Stream::shutdown_write() {
 }
 
 void Stream::reset_on_close() {
+  if (broken_) return;  // there is nobody left to tell
   const linger now{.l_onoff = 1, .l_linger = 0};
   ::setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
 }

@@ -45,14 +45,14 @@ class Stream final : public Watcher {
   void filled() { writable_ = false; }
   // The peer reset the connection or it timed out: EPOLLERR was seen.
   [[nodiscard]] bool broken() const { return broken_; }
-  void mark_broken() { broken_ = true; }
 
   enum class Outcome : uint8_t { kDone, kAgain, kEnd, kBroken };
   struct Transfer {
     Outcome outcome;
     size_t bytes;
   };
-  // One recv(2) or send(2). kDone with bytes > 0; kEnd at the peer's end of stream. Keeps the flags above.
+  // One recv(2) or send(2). kDone with bytes > 0; kEnd at the peer's end of stream. Keeps the flags above; a short
+  // read says as much as EAGAIN (epoll(7)), unless the peer's end is already known to be behind it.
   Transfer read(char* data, size_t size);
   Transfer write(std::string_view data);
 
@@ -73,6 +73,7 @@ class Stream final : public Watcher {
   bool readable_ = false;
   bool writable_ = false;
   bool broken_ = false;
+  bool peer_ended_ = false;
 };
 
 // A non-blocking socket with connect(2) under way. Returns the errno of an immediate failure as an Error's code.
