@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "egress/proxy.h"
+#include "plan/explain.h"
 #include "plan/make_plan.h"
 #include "session/relay.h"
 #include "session/terminal.h"
@@ -142,6 +143,10 @@ class WayOut {
     keeper_->run([proxy = proxy_.get()] { (void)proxy->run(); });
     return {};
   }
+  // The guest is at its end; close() then has less to wait for.
+  void begin_to_close() {
+    if (keeper_ != nullptr) proxy_->stop();
+  }
   void close(Settlement& settlement) {
     if (!stop()) return;
     settlement.denials = proxy_->denials();
@@ -166,8 +171,12 @@ class WayOut {
 // Watches over a released guest until it is gone.
 class Supervisor {
  public:
-  Supervisor(const plan::Plan& plan, Guest& guest, Channels& channels, const Signals& signals)
-      : guest_(guest), channels_(channels), signals_(signals), terminal_(guest.take_terminal()) {
+  Supervisor(const plan::Plan& plan, Guest& guest, WayOut& way_out, Channels& channels, const Signals& signals)
+      : guest_(guest),
+        way_out_(way_out),
+        channels_(channels),
+        signals_(signals),
+        terminal_(guest.take_terminal()) {
     if (plan.limits.wall_seconds) deadline_ = base::Deadline::after(std::chrono::seconds(*plan.limits.wall_seconds));
   }
   void run(Settlement& settlement);
@@ -185,6 +194,7 @@ class Supervisor {
   [[nodiscard]] int timeout() const;
 
   Guest& guest_;
+  WayOut& way_out_;
   Channels& channels_;
   const Signals& signals_;
   base::Fd terminal_;
@@ -260,6 +270,8 @@ void Supervisor::on_message() {
       status_ = message->value;
       // Init ends at once and the kernel ends the rest; should it not, we do.
       kill_at_ = base::Deadline::after(kGraceTime);
+      way_out_.begin_to_close();
+      guest_.keeper().dismiss();
       break;
     default:
       break;
@@ -376,6 +388,10 @@ HeadStart begin(const policy::Policy& policy) {
 }
 
 base::Result<Settlement> run(const plan::Plan& plan, const RunOptions& options, HeadStart head) {
+  if (plan.mode != policy::Mode::kJail) {
+    return base::refuse("start a session in mode", plan::to_text(plan.mode),
+                        "this version can plan it but not start it, refusing", "use mode jail");
+  }
   const auto started = base::boot_now();
   Settlement settlement;
   settlement.session = random_id();
@@ -401,7 +417,7 @@ base::Result<Settlement> run(const plan::Plan& plan, const RunOptions& options, 
     return settlement;
   }
   BELLJAR_TRY(guest.release());
-  Supervisor(plan, guest, channels, signals).run(settlement);
+  Supervisor(plan, guest, way_out, channels, signals).run(settlement);
   way_out.close(settlement);
   settlement.duration = base::boot_now() - started;
   return settlement;

@@ -82,6 +82,7 @@ class Run {
   bool attach_scratch(const Step& step);
   bool attach_proc(const Step& step);
   bool attach_mask(const Step& step);
+  bool attach_mask_by_name(const Step& step);
   bool attach_read_only(const Step& step);
   bool attach_file(const Step& step);
   bool clone_over(int folder, const char* path, int target, const char* name, uint64_t attributes);
@@ -360,6 +361,7 @@ bool Run::attach_file(const Step& step) {
 }
 
 bool Run::attach_mask(const Step& step) {
+  if (step.own_way) return attach_mask_by_name(step);
   int at = -1;
   if (!open_target(step, true, at)) return false;
   if (at < 0) return true;  // nothing there to hide
@@ -368,6 +370,20 @@ bool Run::attach_mask(const Step& step) {
       check(::fstat(at, &found) == 0, "hide", step.target) &&
       clone_over(scratch_, S_ISDIR(found.st_mode) ? kEmptyFolder : kEmptyFile, at, step.target, 0);
   ::close(at);
+  return good;
+}
+
+bool Run::attach_mask_by_name(const Step& step) {
+  struct stat found {};
+  if (::fstatat(root_, step.target, &found, AT_SYMLINK_NOFOLLOW) != 0) {
+    return errno == ENOENT || fail("hide", step.target, errno);
+  }
+  if (S_ISLNK(found.st_mode)) return fail("hide", step.target, ELOOP);
+  const int tree = ::open_tree(scratch_, S_ISDIR(found.st_mode) ? kEmptyFolder : kEmptyFile,
+                               OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+  if (tree < 0) return fail("clone the mount of", step.target, errno);
+  const bool good = attach(tree, step);
+  ::close(tree);
   return good;
 }
 

@@ -71,11 +71,7 @@ base::Result<std::unique_ptr<Keeper>> Keeper::start(const Foundation& foundation
 
 Keeper::~Keeper() {
   control_.reset();
-  {
-    const std::lock_guard lock(mutex_);
-    leave_ = true;
-  }
-  changed_.notify_all();
+  dismiss();
   if (thread_.joinable()) thread_.join();
   if (!pidfd_) return;
   ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
@@ -134,6 +130,14 @@ void Keeper::run(std::function<void()> job) {
   {
     const std::lock_guard lock(mutex_);
     job_ = std::move(job);
+  }
+  changed_.notify_all();
+}
+
+void Keeper::dismiss() {
+  {
+    const std::lock_guard lock(mutex_);
+    leave_ = true;
   }
   changed_.notify_all();
 }

@@ -43,6 +43,8 @@ class Keeper {
   void run(std::function<void()> job);
   // Waits until it has.
   void wait_for_job();
+  // Lets the thread end once its job is done, and with it a guest that has not ended yet.
+  void dismiss();
 
  private:
   Keeper() = default;

@@ -32,12 +32,15 @@ class Compiler {
     step.op = op;
     step.target = relative(target);
     step.source = keep(source);
-    step.own_way = !inside_foreign(base::parent_of(target));
+    step.own_way = leads_there(base::parent_of(target));
     program_.steps.push_back(step);
     return program_.steps.back();
   }
   // True when the deepest mount that holds `path` is one whose content is the host's or the kernel's.
   [[nodiscard]] bool inside_foreign(const std::string& path) const;
+  // True when nothing of the host's can be a link on the way to `folder`: the steps make all of it, the last component
+  // perhaps by a mount.
+  [[nodiscard]] bool leads_there(const std::string& folder) const;
   [[nodiscard]] bool inside_scratch(const std::string& path) const;
   base::Status folders_to(const std::string& folder);
   base::Status mount_point(const plan::Mount& mount, bool folder);
@@ -57,6 +60,10 @@ bool Compiler::inside_foreign(const std::string& path) const {
     if (found != mounted_.end()) return found->second != plan::MountKind::kScratch;
   }
   return false;
+}
+
+bool Compiler::leads_there(const std::string& folder) const {
+  return !inside_foreign(folder) || (mounted_.contains(folder) && !inside_foreign(base::parent_of(folder)));
 }
 
 bool Compiler::inside_scratch(const std::string& path) const {

@@ -36,7 +36,7 @@ struct Step {
   bool writable = false;
   bool idmap = false;
   bool optional = false;
-  bool own_way = false;     // every folder above the target was made by a step: no link can be on the way
+  bool own_way = false;     // every folder above the target was made or mounted by a step: no link can be on the way
   bool owned = false;       // given to the guest's host id (root launches; else it is so anyway)
   int tree = -1;            // the detached mount, while the child runs
 };
