@@ -231,7 +231,8 @@ int launch_sealed(const Context& context, std::span<const std::string> arguments
     if (!opened) return report(context, opened.error());
     report_file = std::move(*opened);
   }
-  const auto plan = plan_launch(*launch);
+  session::HeadStart head;
+  const auto plan = plan_launch(*launch, &head);
   if (!plan) return settle_refusal(context, plan.error(), {}, report_file);
   for (const std::string& weakening : plan->weakenings) {
     std::fprintf(context.err, "belljar: weaker than it could be: %s\n", base::escape(weakening).c_str());
@@ -239,7 +240,7 @@ int launch_sealed(const Context& context, std::span<const std::string> arguments
   session::RunOptions options;
   options.guest_path = context.guest_path;
   options.closed = context.closed;
-  const auto settlement = session::run(*plan, options);
+  const auto settlement = session::run(*plan, options, std::move(head));
   if (!settlement) return settle_refusal(context, settlement.error(), *plan, report_file);
   print_end(context, *settlement, *plan);
   if (report_file && !base::write_all(report_file.get(), session::settlement_json(*settlement, *plan))) {
