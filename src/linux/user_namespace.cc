@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -42,14 +43,17 @@ struct UserNamespace::Holder {
   base::Fd write_end;
   // What the process reads, which shares this memory with a maker that goes on closing its own ends.
   int64_t own_read_end = -1;
-  int64_t own_write_end = -1;
   char byte = 0;
   alignas(16) std::array<char, 2048> stack;
 
   // Waits for the end of the pipe, so that the process goes with its maker however that ends.
   static int hold(void* argument) {
     auto* holder = static_cast<Holder*>(argument);
-    bare_syscall3(SYS_close, holder->own_write_end, 0, 0);
+    // Every other copied descriptor too: a copy of another process's pipe or socket would keep that one waiting when
+    // the maker is gone, as this one's in there would keep this.
+    const int64_t own = holder->own_read_end;
+    if (own > 0) bare_syscall3(SYS_close_range, 0, own - 1, 0);
+    bare_syscall3(SYS_close_range, own + 1, UINT_MAX, 0);
     bare_syscall3(SYS_read, holder->own_read_end, reinterpret_cast<int64_t>(&holder->byte), 1);
     return 0;
   }
@@ -100,7 +104,6 @@ base::Result<UserNamespace> UserNamespace::make(const IdMap& map) {
   out.holder_->read_end = base::Fd(ends[0]);
   out.holder_->write_end = base::Fd(ends[1]);
   out.holder_->own_read_end = ends[0];
-  out.holder_->own_write_end = ends[1];
   auto& stack = out.holder_->stack;
   const int64_t pid = clone_sharing_memory(CLONE_NEWUSER, nullptr, -1, stack.data(), stack.size(), &Holder::hold,
                                            out.holder_.get());

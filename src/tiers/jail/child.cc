@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstring>
 
 #include "guest/protocol.h"
@@ -537,7 +538,13 @@ bool Run::execute() {
 
 // All that needs no plan. It runs while the launcher makes one.
 bool Run::found() {
-  ::close(child_.launcher_end);
+  // Copies of everything the launcher had open when it cloned, among them its end of the control socket and whatever
+  // its other threads were at. One that is kept would hide the launcher's death from whoever waits for its end.
+  const auto own = static_cast<unsigned>(child_.control);
+  if (!check((own <= 3 || ::close_range(3, own - 1, 0) == 0) && ::close_range(own + 1, UINT_MAX, 0) == 0,
+             "close what the launcher had open")) {
+    return false;
+  }
   ::umask(0);
   // Out of the caller's session: its terminal is not this process's to reach.
   if (!check(::setsid() >= 0, "start a session")) return false;
