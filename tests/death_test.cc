@@ -58,7 +58,8 @@ class KillTest : public DeathTest {
  protected:
   void SetUp() override { ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0); }
 
-  // The promise: within one second of the kill.
+  // Within a second on a machine that has time. Here other tests run beside this one, and what outlives its launcher
+  // would do so for good: patience hides nothing.
   bool everything_gone() {
     return eventually(
         [] {
@@ -66,7 +67,7 @@ class KillTest : public DeathTest {
           }
           return ::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD;
         },
-        std::chrono::seconds(1));
+        std::chrono::seconds(10));
   }
 
   Command long_launch(const std::string& text) {
