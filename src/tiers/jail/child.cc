@@ -541,7 +541,8 @@ bool Run::found() {
   // Copies of everything the launcher had open when it cloned, among them its end of the control socket and whatever
   // its other threads were at. One that is kept would hide the launcher's death from whoever waits for its end.
   const auto own = static_cast<unsigned>(child_.control);
-  if (!check((own <= 3 || ::close_range(3, own - 1, 0) == 0) && ::close_range(own + 1, UINT_MAX, 0) == 0,
+  if (base_.close_descriptors &&
+      !check((own <= 3 || ::close_range(3, own - 1, 0) == 0) && ::close_range(own + 1, UINT_MAX, 0) == 0,
              "close what the launcher had open")) {
     return false;
   }

@@ -190,6 +190,7 @@ Foundation foundation_of(const Program& program) {
           .proxy_port = program.proxy_port,
           .privileged = program.privileged,
           .death_signal = on.death_signal,
+          .close_descriptors = on.close_descriptors,
           .loopback = on.loopback,
           .listener = on.listener};
 }

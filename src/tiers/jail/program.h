@@ -52,6 +52,7 @@ struct Protections {
   bool limit_namespaces = true;
   bool root_read_only = true;
   bool detach_old_root = true;
+  bool close_descriptors = true;
   bool loopback = true;
   bool listener = true;
   bool hostname = true;
@@ -63,6 +64,7 @@ struct Foundation {
   uint16_t proxy_port = 0;  // 0: the host's network namespace is shared
   bool privileged = false;  // started by root: ids by setns, mounts by real root
   bool death_signal = true;
+  bool close_descriptors = true;
   bool loopback = true;
   bool listener = true;
 
