@@ -80,7 +80,7 @@ uint64_t hard_limit(__rlimit_resource resource) {
   return limit.rlim_max;
 }
 
-plan::Facts gather(const Scene& scene) {
+plan::Facts gather(const Scene& scene, const std::string& command) {
   plan::Facts facts;
   facts.root = scene.root;
   facts.uid = ::geteuid();
@@ -100,7 +100,7 @@ plan::Facts gather(const Scene& scene) {
   facts.hard_processes = hard_limit(RLIMIT_NPROC);
   gather_root(facts);
   plan::ProgramFile program;
-  program.path = "/usr/bin/sleep";
+  program.path = "/usr/bin/" + command;
   program.file = look_at(program.path);
   facts.program.state = plan::ProgramFact::State::kFound;
   facts.program.files = {program};
@@ -175,8 +175,8 @@ base::Result<plan::Plan> plan_for(const Scene& scene, const Wish& wish) {
   policy.limits.file_bytes = uint64_t{64} << 20U;
   policy.limits.scratch_bytes = uint64_t{32} << 20U;
   policy.limits.scratch_files = 4096;
-  const plan::Request request{.command = {"sleep", wish.word}};
-  plan::Facts facts = gather(scene);
+  const plan::Request request{.command = wish.command};
+  plan::Facts facts = gather(scene, wish.command.front());
   BELLJAR_ASSIGN(const std::vector<std::string> paths, plan::needed_paths(policy, facts, request));
   for (const std::string& path : paths) facts.paths.emplace(path, look_at(path));
   return plan::make_plan(policy, facts, request);

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "plan/plan.h"
 #include "tiers/jail/launch.h"
@@ -12,8 +13,8 @@ namespace belljar::tiers::jail {
 
 // What a test asks of the host beside the usual.
 struct Wish {
-  uid_t owner = 1234;         // of the work folder, in a launch by root
-  std::string word = "true";  // second word of the command, for finding its process
+  uid_t owner = 1234;                                 // of the work folder, in a launch by root
+  std::vector<std::string> command{"sleep", "1000"};  // the first is a program of /usr/bin
 };
 
 // Lives in the launcher process. As root that process has a mount namespace of its own with a tmpfs on `folder`, so
