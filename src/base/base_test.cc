@@ -28,10 +28,10 @@ TEST(Error, EscapesAnUntrustedSubject) {
 TEST(Text, EscapeKeepsPrintableUtf8AndShowsTheRest) {
   EXPECT_EQ(escape("plain ünï 漢"), "plain ünï 漢");
   EXPECT_EQ(escape(std::string_view("\0\x7f\xff", 3)), "\\x00\\x7f\\xff");
-  EXPECT_EQ(escape("\xc2\x9b"), "\\x9b");                    // C1 CSI
-  EXPECT_EQ(escape("\xe2\x80\xae"), "\\u{202e}");            // right-to-left override
-  EXPECT_EQ(escape("\xc0\xaf"), "\\xc0\\xaf");               // overlong
-  EXPECT_EQ(escape("\xed\xa0\x80"), "\\xed\\xa0\\x80");      // surrogate
+  EXPECT_EQ(escape("\xc2\x9b"), "\\x9b");                // C1 CSI
+  EXPECT_EQ(escape("\xe2\x80\xae"), "\\u{202e}");        // right-to-left override
+  EXPECT_EQ(escape("\xc0\xaf"), "\\xc0\\xaf");           // overlong
+  EXPECT_EQ(escape("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // surrogate
 }
 
 TEST(Text, ShellQuoteQuotesOnlyWhatNeedsIt) {

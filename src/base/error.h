@@ -35,18 +35,18 @@ using Status = std::expected<void, Error>;
 }  // namespace belljar::base
 
 // Returns the error of `expr` from the enclosing function, else goes on. For expressions of any Result or Status.
-#define BELLJAR_TRY(expr)                                                  \
-  do {                                                                     \
-    if (auto belljar_try_result_ = (expr); !belljar_try_result_) {         \
-      return std::unexpected(std::move(belljar_try_result_).error());      \
-    }                                                                      \
+#define BELLJAR_TRY(expr)                                             \
+  do {                                                                \
+    if (auto belljar_try_result_ = (expr); !belljar_try_result_) {    \
+      return std::unexpected(std::move(belljar_try_result_).error()); \
+    }                                                                 \
   } while (false)
 
 #define BELLJAR_CONCAT_INNER_(a, b) a##b
 #define BELLJAR_CONCAT_(a, b) BELLJAR_CONCAT_INNER_(a, b)
-#define BELLJAR_ASSIGN_INNER_(tmp, lhs, expr)                   \
-  auto tmp = (expr);                                            \
-  if (!tmp) return std::unexpected(std::move(tmp).error());     \
+#define BELLJAR_ASSIGN_INNER_(tmp, lhs, expr)               \
+  auto tmp = (expr);                                        \
+  if (!tmp) return std::unexpected(std::move(tmp).error()); \
   lhs = std::move(*tmp) /* NOLINT(bugprone-macro-parentheses): it may be a declaration */
 
 // Declares or assigns `lhs` from the value of `expr`, or returns its error: BELLJAR_ASSIGN(Fd fd, open_file(path));

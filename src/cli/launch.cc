@@ -117,16 +117,19 @@ std::string help_text(Use use, Launch& launch) {
           "  belljar run --timeout 30m --report end.json -- make test\n";
       break;
     case Use::kShell:
-      head = "Usage: belljar shell [OPTION]...\nStarts your shell sealed, in the current folder.\n\nExample:\n"
-             "  belljar shell --read /srv/data\n";
+      head =
+          "Usage: belljar shell [OPTION]...\nStarts your shell sealed, in the current folder.\n\nExample:\n"
+          "  belljar shell --read /srv/data\n";
       break;
     case Use::kPlan:
-      head = "Usage: belljar plan [OPTION]... -- COMMAND [ARGUMENT]...\nPrints what 'belljar run' would do, and does "
-             "nothing.\n\nExample:\n  belljar plan --json --agent codex -- codex\n";
+      head =
+          "Usage: belljar plan [OPTION]... -- COMMAND [ARGUMENT]...\nPrints what 'belljar run' would do, and does "
+          "nothing.\n\nExample:\n  belljar plan --json --agent codex -- codex\n";
       break;
     case Use::kProbe:
-      head = "Usage: belljar probe [OPTION]...\nStarts a guest, has it prove itself from the inside, prints the "
-             "evidence and ends it.\n\nExample:\n  belljar probe --json\n";
+      head =
+          "Usage: belljar probe [OPTION]...\nStarts a guest, has it prove itself from the inside, prints the "
+          "evidence and ends it.\n\nExample:\n  belljar probe --json\n";
       break;
   }
   const std::vector<Option> options = launch_options(launch, use);
@@ -160,9 +163,10 @@ base::Result<base::Fd> open_report(const std::string& path) {
   how.resolve = RESOLVE_NO_SYMLINKS;
   base::Fd file(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
   if (!file) {
-    return base::system_error(kOperation, path, errno, errno == ELOOP ? "a link is in the way; name the real path" : "");
+    return base::system_error(kOperation, path, errno,
+                              errno == ELOOP ? "a link is in the way; name the real path" : "");
   }
-  struct stat found {};
+  struct stat found{};
   if (::fstat(file.get(), &found) != 0) return base::system_error(kOperation, path, errno);
   if (!S_ISREG(found.st_mode) || found.st_nlink != 1) {
     return base::refuse(kOperation, path, "it is not a regular file with one name, refusing", "name a new file");
@@ -281,8 +285,8 @@ int probe_command(const Context& context, std::span<const std::string> arguments
   options.release = false;
   const auto settlement = session::run(*plan, options, std::move(head));
   if (!settlement) return report(context, settlement.error());
-  return print(context, launch->json ? session::settlement_json(*settlement, *plan)
-                                     : evidence_text(settlement->evidence));
+  return print(context,
+               launch->json ? session::settlement_json(*settlement, *plan) : evidence_text(settlement->evidence));
 }
 
 }  // namespace belljar::cli

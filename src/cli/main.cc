@@ -18,7 +18,8 @@ namespace {
 
 constexpr const char* kHelp =
     "Usage: belljar COMMAND [OPTION]...\n"
-    "Puts an AI coding agent under glass: it sees its work folder, its own login and nothing else; it reaches the hosts\n"
+    "Puts an AI coding agent under glass: it sees its work folder, its own login and nothing else; it reaches the "
+    "hosts\n"
     "you named and nothing else.\n\n"
     "Commands:\n"
     "  run     run a command sealed, in the current folder\n"

@@ -11,9 +11,9 @@ std::unexpected<base::Error> unknown_option(std::string_view name, std::span<con
   std::vector<std::string_view> names{"--help"};
   for (const Option& option : options) names.push_back(option.name);
   const std::string_view near = base::nearest(name, names);
-  return base::refuse("read the option", name, "no such option",
-                      near.empty() ? "see --help; put '--' before the command"
-                                   : "did you mean " + std::string(near) + "?");
+  return base::refuse(
+      "read the option", name, "no such option",
+      near.empty() ? "see --help; put '--' before the command" : "did you mean " + std::string(near) + "?");
 }
 
 }  // namespace

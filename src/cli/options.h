@@ -12,8 +12,8 @@
 namespace belljar::cli {
 
 struct Option {
-  std::string_view name;       // "--report"
-  std::string_view value;      // what follows it, for the help: "FILE"; empty for a switch
+  std::string_view name;   // "--report"
+  std::string_view value;  // what follows it, for the help: "FILE"; empty for a switch
   std::string_view help;
   // Called with the value, or with an empty one for a switch.
   std::function<base::Status(std::string_view)> take;

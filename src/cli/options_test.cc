@@ -8,15 +8,15 @@ namespace {
 struct Taken {
   std::vector<std::string> values;
   bool flag = false;
-  std::vector<Option> options{
-      {"--read", "PATH", "", [this](std::string_view value) -> base::Status {
-         values.emplace_back(value);
-         return {};
-       }},
-      {"--json", "", "", [this](std::string_view) -> base::Status {
-         flag = true;
-         return {};
-       }}};
+  std::vector<Option> options{{"--read", "PATH", "",
+                               [this](std::string_view value) -> base::Status {
+                                 values.emplace_back(value);
+                                 return {};
+                               }},
+                              {"--json", "", "", [this](std::string_view) -> base::Status {
+                                 flag = true;
+                                 return {};
+                               }}};
 };
 
 TEST(Options, StopAtTheCommandOrAtTwoHyphens) {

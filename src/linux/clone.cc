@@ -31,8 +31,8 @@ int64_t clone_call(int64_t number, uint64_t first, uint64_t second, uint64_t thi
       "hlt\n"
       "1:\n\t"
       : "+a"(result)
-      : "D"(first), "S"(second), "d"(third), [entry] "r"(entry), [argument] "r"(argument),
-        [exit_group] "i"(SYS_exit_group)
+      : "D"(first), "S"(second),
+        "d"(third), [entry] "r"(entry), [argument] "r"(argument), [exit_group] "i"(SYS_exit_group)
       : "rcx", "r11", "memory");
   return result;
 }

@@ -17,11 +17,13 @@ namespace {
 constexpr size_t kChunk = 65536;
 
 bool is_pipe(int fd) {
-  struct stat found {};
+  struct stat found{};
   return ::fstat(fd, &found) == 0 && S_ISFIFO(found.st_mode);
 }
 
-bool would_wait(int code) { return code == EAGAIN || code == EINTR; }
+bool would_wait(int code) {
+  return code == EAGAIN || code == EINTR;
+}
 
 }  // namespace
 
@@ -31,7 +33,7 @@ Relay::Relay(Role role, int caller, base::Fd guest) : role_(role), caller_(calle
     splice_ = is_pipe(caller_) && is_pipe(guest_.get());
     return;
   }
-  struct stat found {};
+  struct stat found{};
   if (::fstat(caller_, &found) != 0) {
     finish();
   } else if (S_ISFIFO(found.st_mode)) {

@@ -47,10 +47,10 @@ class Relay {
   Role role_ = Role::kToCaller;
   int caller_ = -1;
   base::Fd guest_;
-  base::Fd own_target_;     // a description of the caller's terminal of our own, so that it can be non-blocking
+  base::Fd own_target_;  // a description of the caller's terminal of our own, so that it can be non-blocking
   Kind target_kind_ = Kind::kOther;
-  size_t most_ = 65536;     // bytes of one write that cannot block
-  bool splice_ = false;     // both ends are pipes
+  size_t most_ = 65536;  // bytes of one write that cannot block
+  bool splice_ = false;  // both ends are pipes
   bool target_full_ = false;
   bool done_ = true;
   std::string pending_;
