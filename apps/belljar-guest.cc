@@ -1,4 +1,7 @@
 // PID 1 of every guest.
 #include "guest/init.h"
 
-int main() { return belljar::guest::run_init(); }
+// Called by src/guest/runtime.cc.
+extern "C" int guest_main() {
+  return belljar::guest::run_init();
+}

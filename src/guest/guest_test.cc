@@ -1,11 +1,23 @@
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "guest/config.h"
+#include "guest/errno_names.h"
 #include "guest/mountinfo.h"
 #include "guest/protocol.h"
 
 namespace belljar::guest {
 namespace {
+
+// As the C library of the tests has them, but for the names that its headers do not know.
+TEST(ErrnoNames, AreTheLibrarys) {
+  for (int code = -1; code < 4096; ++code) {
+    const char* ours = errno_name(code);
+    const char* theirs = code == 0 ? nullptr : ::strerrorname_np(code);
+    EXPECT_STREQ(ours, theirs) << code;
+  }
+}
 
 TEST(Config, ComesBackAsItWent) {
   Config config;

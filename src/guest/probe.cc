@@ -1,6 +1,5 @@
 #include "guest/probe.h"
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
@@ -141,14 +140,16 @@ bool Probe::host_root() {
   for (const char* path : {"/proc/self/uid_map", "/proc/self/gid_map"}) {
     const auto map = base::read_file(path);
     if (!map) return fail(path, "readable", "", map.error().code);
-    unsigned inside = 0;
-    unsigned outside = 0;
-    unsigned count = 0;
-    char more = 0;
-    if (std::sscanf(map->c_str(), "%u %u %u %c", &inside, &outside, &count, &more) != 3 || count != 1) {
-      return fail(path, "one id", trimmed(*map));
+    // One line: the first id inside, the first outside, how many (user_namespaces(7)).
+    std::array<uint64_t, 3> numbers{};
+    size_t words = 0;
+    for (const std::string_view word : base::split(trimmed(*map), ' ')) {
+      if (word.empty()) continue;
+      if (words == numbers.size() || !base::parse_uint(word, numbers[words])) return fail(path, "one id", trimmed(*map));
+      ++words;
     }
-    if (outside == 0) return fail(path, "an id that is not root outside", "0");
+    if (words != numbers.size() || numbers[2] != 1) return fail(path, "one id", trimmed(*map));
+    if (numbers[1] == 0) return fail(path, "an id that is not root outside", "0");
   }
   return true;
 }
@@ -341,12 +342,13 @@ bool Probe::loopback() {
 bool Probe::way_out() {
   if (!config_.isolated_network) return true;
   // Connecting a datagram socket only looks up a route; nothing is sent (connect(2)).
-  for (const char* host : {"192.0.2.1", "169.254.169.254"}) {
+  static constexpr std::pair<const char*, uint32_t> kHosts[] = {{"192.0.2.1", 0xc0000201}, {"169.254.169.254", 0xa9fea9fe}};
+  for (const auto& [host, number] : kHosts) {
     const base::Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(53);
-    ::inet_pton(AF_INET, host, &address.sin_addr);
+    address.sin_addr.s_addr = htonl(number);
     const int result = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
     if (!must_be_refused(std::string("route to ") + host, result, ENETUNREACH)) return false;
   }
