@@ -42,12 +42,14 @@ using Status = std::expected<void, Error>;
     }                                                                 \
   } while (false)
 
+// `lhs` may be a declaration, which no parentheses can enclose. NOLINTBEGIN(bugprone-macro-parentheses)
 #define BELLJAR_CONCAT_INNER_(a, b) a##b
 #define BELLJAR_CONCAT_(a, b) BELLJAR_CONCAT_INNER_(a, b)
 #define BELLJAR_ASSIGN_INNER_(tmp, lhs, expr)               \
   auto tmp = (expr);                                        \
   if (!tmp) return std::unexpected(std::move(tmp).error()); \
-  lhs = std::move(*tmp) /* NOLINT(bugprone-macro-parentheses): it may be a declaration */
+  lhs = std::move(*tmp)
 
 // Declares or assigns `lhs` from the value of `expr`, or returns its error: BELLJAR_ASSIGN(Fd fd, open_file(path));
 #define BELLJAR_ASSIGN(lhs, expr) BELLJAR_ASSIGN_INNER_(BELLJAR_CONCAT_(belljar_assign_, __LINE__), lhs, expr)
+// NOLINTEND(bugprone-macro-parentheses)
