@@ -1,7 +1,5 @@
 #include "guest/mountinfo.h"
 
-#include "base/text.h"
-
 namespace belljar::guest {
 namespace {
 
@@ -22,32 +20,49 @@ std::string unescape(std::string_view text) {
   return out;
 }
 
+// Takes the first part of `rest`, which ends before `end`, off it. No list is made: init reads this at every launch.
+std::string_view take(std::string_view& rest, char end) {
+  const size_t at = rest.find(end);
+  const std::string_view out = rest.substr(0, at);
+  rest.remove_prefix(at == std::string_view::npos ? rest.size() : at + 1);
+  return out;
+}
+
 MountEntry parse_line(std::string_view line) {
-  const std::vector<std::string_view> fields = base::split(line, ' ');
+  for (int i = 0; i < 4; ++i) take(line, ' ');
+  const std::string_view path = take(line, ' ');
+  const std::string_view options = take(line, ' ');
+  // Then a list of optional tags that a lone hyphen ends; the file system type follows it.
+  while (!line.empty() && take(line, ' ') != "-") {
+  }
+  const std::string_view type = take(line, ' ');
+  const std::string_view source = take(line, ' ');
   MountEntry entry;
-  if (fields.size() < 10) return entry;
-  // Field 7 on is a list of optional tags that a lone hyphen ends; the file system type follows it.
-  size_t hyphen = 6;
-  while (hyphen < fields.size() && fields[hyphen] != "-") ++hyphen;
-  if (hyphen + 1 >= fields.size()) return entry;
-  entry.path = unescape(fields[4]);
-  entry.options = fields[5];
-  entry.type = fields[hyphen + 1];
+  if (source.empty() || line.empty()) return entry;
+  if (path.find('\\') == std::string_view::npos) {
+    entry.path = path;
+  } else {
+    entry.path = unescape(path);
+  }
+  entry.options = options;
+  entry.type = type;
   return entry;
 }
 
 }  // namespace
 
 bool MountEntry::has(std::string_view option) const {
-  for (const std::string_view each : base::split(options, ',')) {
-    if (each == option) return true;
+  for (std::string_view rest = options; !rest.empty();) {
+    if (take(rest, ',') == option) return true;
   }
   return false;
 }
 
 std::vector<MountEntry> parse_mountinfo(std::string_view text) {
   std::vector<MountEntry> out;
-  for (const std::string_view line : base::split(text, '\n')) {
+  out.reserve(64);
+  while (!text.empty()) {
+    const std::string_view line = take(text, '\n');
     if (!line.empty()) out.push_back(parse_line(line));
   }
   return out;

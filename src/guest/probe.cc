@@ -45,10 +45,12 @@ std::string_view trimmed(std::string_view text) {
 
 // The value of `Key:` in /proc/self/status.
 std::string_view status_field(std::string_view status, std::string_view key) {
-  for (const std::string_view line : base::split(status, '\n')) {
-    if (line.starts_with(key) && line.size() > key.size() && line[key.size()] == ':') {
+  while (!status.empty()) {
+    const std::string_view line = status.substr(0, status.find('\n'));
+    if (line.size() > key.size() && line[key.size()] == ':' && line.starts_with(key)) {
       return trimmed(line.substr(key.size() + 1));
     }
+    status.remove_prefix(std::min(line.size() + 1, status.size()));
   }
   return {};
 }
@@ -94,6 +96,7 @@ class Probe {
   bool descriptors();
   bool keyring();
   bool mounts();
+  [[nodiscard]] size_t expected_at(std::string_view path, size_t hint) const;
   bool mount_is_strict(const MountEntry& entry, const ExpectedMount& expected, bool below);
   bool proc();
   bool scratch();
@@ -115,10 +118,13 @@ class Probe {
 bool Probe::first_process() { return must_equal("getpid", "1", std::to_string(::getpid())); }
 
 bool Probe::namespaces() {
+  const base::Fd folder(::open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return fail("/proc/self/ns", "readable", strerrorname_np(errno), errno);
   for (size_t i = 0; i < kNamespaceNames.size(); ++i) {
-    const std::string path = std::string("/proc/self/ns/") + kNamespaceNames[i];
     struct stat found {};
-    if (::stat(path.c_str(), &found) != 0) return fail(path, "readable", strerrorname_np(errno), errno);
+    if (::fstatat(folder.get(), kNamespaceNames[i], &found, 0) != 0) {
+      return fail(kNamespaceNames[i], "readable", strerrorname_np(errno), errno);
+    }
     const uint64_t host = i < config_.host_namespaces.size() ? config_.host_namespaces[i] : 0;
     if (host != 0 && host == found.st_ino) return fail(kNamespaceNames[i], "an own namespace", "the launcher's");
   }
@@ -237,29 +243,39 @@ bool Probe::mount_is_strict(const MountEntry& entry, const ExpectedMount& expect
   return true;
 }
 
+// The index of what answers for a mount at `path`: that very mount, else the deepest bind that holds it. Mounts come in
+// the order they were made, so the search begins at `hint`.
+size_t Probe::expected_at(std::string_view path, size_t hint) const {
+  const std::vector<ExpectedMount>& all = config_.mounts;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const size_t at = (hint + i) % all.size();
+    if (all[at].path == path) return at;
+  }
+  size_t best = all.size();
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].below || !base::is_within(path, all[i].path)) continue;
+    if (best == all.size() || all[i].path.size() > all[best].path.size()) best = i;
+  }
+  return best;
+}
+
 bool Probe::mounts() {
   const auto text = base::read_file("/proc/self/mountinfo", size_t{16} << 20U);
   if (!text) return fail("/proc/self/mountinfo", "readable", "", text.error().code);
   const std::vector<MountEntry> entries = parse_mountinfo(*text);
   record_.mounts = static_cast<uint32_t>(entries.size());
   std::vector<bool> seen(config_.mounts.size());
+  size_t hint = 0;
   for (const MountEntry& entry : entries) {
-    const ExpectedMount* match = nullptr;
-    for (size_t i = 0; i < config_.mounts.size(); ++i) {
-      const ExpectedMount& expected = config_.mounts[i];
-      if (entry.path == expected.path) {
-        match = &expected;
-        seen[i] = true;
-        break;
-      }
-      // The deepest bind that holds it answers for it.
-      if (expected.below && base::is_within(entry.path, expected.path) &&
-          (match == nullptr || expected.path.size() > match->path.size())) {
-        match = &expected;
-      }
+    const size_t at = expected_at(entry.path, hint);
+    if (at == config_.mounts.size()) return fail(entry.path, "no such mount", entry.type);
+    const ExpectedMount& match = config_.mounts[at];
+    const bool itself = entry.path == match.path;
+    if (itself) {
+      seen[at] = true;
+      hint = at + 1;
     }
-    if (match == nullptr) return fail(entry.path, "no such mount", entry.type);
-    if (!mount_is_strict(entry, *match, entry.path != match->path)) return false;
+    if (!mount_is_strict(entry, match, !itself)) return false;
   }
   for (size_t i = 0; i < seen.size(); ++i) {
     if (seen[i]) continue;
@@ -310,6 +326,7 @@ bool Probe::interfaces() {
   if (!config_.isolated_network) return true;
   const auto text = base::read_file("/proc/self/net/dev");
   if (!text) return fail("/proc/self/net/dev", "readable", "", text.error().code);
+  const base::Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   for (const std::string_view line : base::split(*text, '\n')) {
     const size_t colon = line.find(':');
     if (colon == std::string_view::npos) continue;
@@ -317,7 +334,6 @@ bool Probe::interfaces() {
     // Tunnel modules put inert fallback devices into every network namespace; only what is up can carry anything.
     ifreq request{};
     std::memcpy(request.ifr_name, name.data(), std::min(name.size(), sizeof request.ifr_name - 1));
-    const base::Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (::ioctl(socket.get(), SIOCGIFFLAGS, &request) != 0) return fail(name, "flags", strerrorname_np(errno), errno);
     if (name != "lo" && (request.ifr_flags & IFF_UP) != 0) return fail(name, "no interface but lo", "up");
     if (name == "lo" && (request.ifr_flags & IFF_UP) == 0) return fail("lo", "up", "down");
