@@ -205,9 +205,10 @@ bool Client::take_authority(const net::Authority& authority, uint16_t default_po
 void Client::take_connect(const net::RequestHead& head) {
   const auto authority = net::parse_authority(head.target);
   if (!authority) return refuse_malformed(authority.error());
-  if (!authority->port) return refuse_malformed({400, "CONNECT without a port"});
+  const uint16_t port = authority->port.value_or(0);
+  if (port == 0) return refuse_malformed({400, "CONNECT without a port"});
   // JVMs leave the port out of Host when it is 443, others whatever it is.
-  if (!take_authority(*authority, *authority->port, head)) return;
+  if (!take_authority(*authority, port, head)) return;
   const auto framing = net::request_framing(head);
   if (!framing) return refuse_malformed(framing.error());
   if (framing->kind == net::Framing::Kind::kChunked || framing->length > 0) {

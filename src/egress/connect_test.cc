@@ -318,7 +318,7 @@ struct SilentHost {
   std::vector<base::Fd> fill;
   SilentHost() {
     for (int i = 0; i < 3; ++i) {
-      auto fd = net::start_connect({*net::IpAddress::parse("127.0.0.1"), port});
+      auto fd = net::start_connect({net::testing::ip("127.0.0.1"), port});
       EXPECT_TRUE(fd);
       fill.push_back(std::move(*fd));
     }

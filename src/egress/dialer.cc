@@ -149,7 +149,8 @@ void Dialer::fail(DialFailure failure) {
   timer_.disarm();
   attempts_.clear();
   queue_.clear();
-  if (query_) resolver_.cancel(*std::exchange(query_, std::nullopt));
+  if (query_) resolver_.cancel(*query_);
+  query_.reset();
   owner_.on_dial_failed(failure);  // may destroy this
 }
 

@@ -32,7 +32,11 @@ class Company {
   Company(const Company&) = delete;
   Company& operator=(const Company&) = delete;
   ~Company() {
-    while (first_ != nullptr) delete take_out(*first_);
+    for (Member* member = first_; member != nullptr;) {
+      Member* next = member->next_;
+      delete member;
+      member = next;
+    }
   }
 
   void join(std::unique_ptr<Member> member) {

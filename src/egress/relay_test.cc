@@ -24,7 +24,7 @@ using testing::World;
 struct Pair {
   Pair() {
     const base::Fd listener = testing::listen_on("127.0.0.1");
-    auto connected = net::start_connect({*net::IpAddress::parse("127.0.0.1"), testing::port_of(listener)});
+    auto connected = net::start_connect({net::testing::ip("127.0.0.1"), testing::port_of(listener)});
     EXPECT_TRUE(connected);
     theirs = std::move(*connected);
     ours = base::Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -288,9 +288,7 @@ TEST(Rules, ARuleForAnAddressLiftsTheCheckButNeverForThisHost) {
   }
   ASSERT_GE(list.size(), 4U);
   const Rules rules(list);
-  const auto names = [&](const char* text, uint16_t port) {
-    return rules.names_address(*net::IpAddress::parse(text), port);
-  };
+  const auto names = [&](const char* text, uint16_t port) { return rules.names_address(net::testing::ip(text), port); };
   EXPECT_TRUE(names("10.0.0.5", 5432));
   EXPECT_FALSE(names("10.0.0.5", 80));
   EXPECT_FALSE(names("10.0.0.6", 5432));

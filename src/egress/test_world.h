@@ -28,6 +28,7 @@
 #include "net/event_loop.h"
 #include "net/resolver.h"
 #include "net/stream.h"
+#include "net/test_address.h"
 #include "policy/host_rule.h"
 
 namespace belljar::egress::testing {
@@ -35,7 +36,7 @@ namespace belljar::egress::testing {
 inline base::Fd listen_on(const std::string& ip, uint16_t port = 0, int backlog = 512) {
   base::Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_storage address{};
-  const socklen_t length = net::Endpoint{*net::IpAddress::parse(ip), port}.to_sockaddr(address);
+  const socklen_t length = net::Endpoint{net::testing::ip(ip), port}.to_sockaddr(address);
   EXPECT_EQ(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
   EXPECT_EQ(::listen(fd.get(), backlog), 0);
   return fd;
@@ -57,7 +58,7 @@ class Peer {
   static Peer to(uint16_t port) {
     base::Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_storage address{};
-    const socklen_t length = net::Endpoint{*net::IpAddress::parse("127.0.0.1"), port}.to_sockaddr(address);
+    const socklen_t length = net::Endpoint{net::testing::ip("127.0.0.1"), port}.to_sockaddr(address);
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
     return Peer(std::move(fd));
   }
@@ -194,7 +195,7 @@ class TableResolver final : public net::Resolver, private net::Alarm {
 
 inline net::Resolution addresses(const std::vector<std::string>& texts) {
   net::Resolution out{net::ResolveStatus::kOk, {}, {}};
-  for (const std::string& text : texts) out.addresses.push_back(*net::IpAddress::parse(text));
+  for (const std::string& text : texts) out.addresses.push_back(net::testing::ip(text));
   return out;
 }
 

@@ -15,6 +15,7 @@
 
 #include "net/hello_bytes.h"
 #include "net/stream.h"
+#include "net/test_address.h"
 
 namespace belljar::net {
 namespace {
@@ -38,7 +39,7 @@ class NameServer {
   explicit NameServer(std::map<std::string, Answer> table) : table_(std::move(table)) {
     fd_ = base::Fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     sockaddr_storage address{};
-    const socklen_t length = Endpoint{*IpAddress::parse("127.0.0.1"), 0}.to_sockaddr(address);
+    const socklen_t length = Endpoint{testing::ip("127.0.0.1"), 0}.to_sockaddr(address);
     EXPECT_EQ(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
     port_ = local_endpoint(fd_.get())->port;
     thread_ = std::thread([this] { serve(); });
@@ -85,7 +86,7 @@ class NameServer {
     std::string name;
     size_t at = 12;
     while (query[at] != 0) {
-      const auto label = static_cast<size_t>(query[at]);
+      const auto label = size_t{static_cast<unsigned char>(query[at])};
       name += std::string(query.substr(at + 1, label)) + ".";
       at += label + 1;
     }
@@ -105,7 +106,7 @@ class NameServer {
       ++count;
     }
     for (const std::string& text : found->second.addresses) {
-      const IpAddress ip = *IpAddress::parse(text);
+      const IpAddress ip = testing::ip(text);
       if (ip.is_v6() != (type == kAaaa)) continue;
       const std::string data =
           ip.is_v6() ? std::string(ip.v6_bytes().begin(), ip.v6_bytes().end()) : number(ip.v4_value(), 4);
@@ -155,6 +156,7 @@ class AresResolverTest : public ::testing::Test {
 
   static std::vector<std::string> texts(const Resolution& resolution) {
     std::vector<std::string> out;
+    out.reserve(resolution.addresses.size());
     for (const IpAddress& address : resolution.addresses) out.push_back(address.text());
     std::sort(out.begin(), out.end());
     return out;
