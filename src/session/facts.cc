@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -254,12 +255,11 @@ base::Result<Launcher> current_launcher() {
     // The first of a name that occurs twice is the one getenv(3) finds.
     if (at != std::string_view::npos && at != 0) out.environment.emplace(text.substr(0, at), text.substr(at + 1));
   }
-  // A folder that is deleted or outside the root reads as a name that does not exist (proc_pid_cwd(5)).
-  auto folder = base::real_path("/proc/self/cwd");
-  if (!folder) {
-    return base::system_error("find the current folder", "", folder.error().code, "cd to a folder that exists");
-  }
-  out.folder = std::move(*folder);
+  // Deleted is ENOENT; outside the root gets a name that is not absolute (getcwd(2)).
+  std::array<char, PATH_MAX> folder{};
+  const int code = ::getcwd(folder.data(), folder.size()) == nullptr ? errno : folder.front() != '/' ? ENOENT : 0;
+  if (code != 0) return base::system_error("find the current folder", "", code, "cd to a folder that exists");
+  out.folder = folder.data();
   return out;
 }
 

@@ -111,18 +111,21 @@ void Keeper::keep() {
   }
 }
 
-base::Status Keeper::give(const std::array<int, Order::kCount>& descriptors) {
+void Keeper::order(const std::array<int, Order::kCount>& descriptors) {
   const Order order{guest::kMagic};
-  // Fails when the child has ended, and then the child's own word is the better one.
-  const int error = linux::send_with_descriptors(control_.get(), &order, sizeof order, descriptors.data(),
-                                                 descriptors.size());
+  order_error_ = linux::send_with_descriptors(control_.get(), &order, sizeof order, descriptors.data(),
+                                              descriptors.size());
+}
+
+base::Status Keeper::wait() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return cloned_; });
   if (pid_ < 0) {
     return base::system_error("make the guest's namespaces", "", static_cast<int>(-pid_), "see 'belljar doctor'");
   }
   if (child_.failed_operation != nullptr) return std::unexpected(failure_of(child_));
-  if (error != 0) return base::system_error("order the guest", "", error);
+  // Last: it fails when the child has ended, and then the child's own word is the better one.
+  if (order_error_ != 0) return base::system_error("order the guest", "", order_error_);
   return {};
 }
 

@@ -22,7 +22,7 @@ namespace belljar::tiers::jail {
 // what it is given meanwhile.
 class Keeper {
  public:
-  // Returns at once; what goes wrong with the clone is told by give().
+  // Returns at once; what goes wrong with the clone is told by wait().
   [[nodiscard]] static base::Result<std::unique_ptr<Keeper>> start(const Foundation& foundation);
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
@@ -32,14 +32,16 @@ class Keeper {
   [[nodiscard]] const Foundation& foundation() const { return child_.foundation; }
   // For the part of it that the order announces; the child does not look before.
   [[nodiscard]] Child& child() { return child_; }
-  // Sends the order with its descriptors, and waits until init executes. An error says what went wrong in the child.
-  [[nodiscard]] base::Status give(const std::array<int, Order::kCount>& descriptors);
-  // Once, after give().
+  // Sends the order with its descriptors. The child's end is told by wait() alone.
+  void order(const std::array<int, Order::kCount>& descriptors);
+  // Waits until init executes. An error says what went wrong in the child.
+  [[nodiscard]] base::Status wait();
+  // Once, after wait().
   [[nodiscard]] base::Fd take_pidfd() { return std::move(pidfd_); }
   [[nodiscard]] base::Fd take_control() { return std::move(control_); }
   [[nodiscard]] pid_t pid() const { return static_cast<pid_t>(pid_); }
 
-  // Has the thread run `job`, after give(), one at a time.
+  // Has the thread run `job`, after wait(), one at a time.
   void run(std::function<void()> job);
   // Waits until it has.
   void wait_for_job();
@@ -58,6 +60,7 @@ class Keeper {
   base::Fd guest_end_;
   base::Fd pidfd_;
   int64_t pid_ = -1;
+  int order_error_ = 0;
   std::unique_ptr<char[]> stack_;
   std::mutex mutex_;
   std::condition_variable changed_;

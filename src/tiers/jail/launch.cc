@@ -134,14 +134,14 @@ base::Status check_guest_program(const std::string& path) {
   return {};
 }
 
-// Written while the guest's program starts, which reads it first. `socket` is a stream.
-base::Status send_config(int socket, const guest::Config& config) {
-  const std::string bytes = guest::encode(config);
-  for (size_t sent = 0; sent < bytes.size();) {
-    const ssize_t n = ::send(socket, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+// The guest's program reads it first. `socket` is a stream; `bytes` is left with what it did not take.
+base::Status send_config(int socket, std::string_view& bytes, int flags) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | flags);
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return {};
     if (n < 0) return base::system_error("tell the guest its plan", "", errno);
-    sent += static_cast<size_t>(n);
+    bytes.remove_prefix(static_cast<size_t>(n));
   }
   return {};
 }
@@ -318,17 +318,22 @@ base::Result<Guest> start(Prepared& prepared, const Stdio& stdio, std::unique_pt
   // An ordinary user's launch needs none; the number of descriptors is the same.
   descriptors[Order::kUserNamespace] = users.guest.valid() ? users.guest.fd() : null.get();
   descriptors[Order::kIdMap] = users.id_map.valid() ? users.id_map.fd() : descriptors[Order::kUserNamespace];
-  BELLJAR_TRY(keeper->give(descriptors));
+  keeper->order(descriptors);
+  // While the child works. What the socket does not hold has to wait for a reader: the child may fail.
+  if (config.host_namespaces.empty()) {
+    BELLJAR_ASSIGN(config.host_namespaces, own_namespaces(program.protections.namespaces));
+  }
+  const std::string encoded = guest::encode(config);
+  std::string_view unsent = encoded;
+  BELLJAR_TRY(send_config(config_out.get(), unsent, MSG_DONTWAIT));
+  BELLJAR_TRY(keeper->wait());
   Guest guest;
   guest.pidfd_ = keeper->take_pidfd();
   guest.control_ = keeper->take_control();
   guest.pid_ = keeper->pid();
   guest.keeper_ = std::move(keeper);
   config_in.reset();
-  if (config.host_namespaces.empty()) {
-    BELLJAR_ASSIGN(config.host_namespaces, own_namespaces(program.protections.namespaces));
-  }
-  BELLJAR_TRY(send_config(config_out.get(), config));
+  BELLJAR_TRY(send_config(config_out.get(), unsent, 0));
   if (program.proxy_port != 0 && program.protections.listener) {
     uint32_t tag = 0;
     const int error =
