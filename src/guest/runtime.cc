@@ -354,6 +354,11 @@ int memcmp(const void* one, const void* other, size_t size) noexcept {
   }
   return 0;
 }
+// What clang makes of a memcmp() that only asks for equality.
+int runtime_bcmp(const void* one, const void* other, size_t size) asm("bcmp");
+int runtime_bcmp(const void* one, const void* other, size_t size) {
+  return memcmp(one, other, size);
+}
 void* runtime_memchr(const void* text, int wanted, size_t size) asm("memchr");
 void* runtime_memchr(const void* text, int wanted, size_t size) {
   const auto* at = static_cast<const unsigned char*>(text);
