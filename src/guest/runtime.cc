@@ -103,9 +103,11 @@ void* allocate(size_t size) {
   uint64_t table = 0;
   uint64_t size = 0;
   for (const Elf64_Dyn* entry = _DYNAMIC; entry->d_tag != DT_NULL; ++entry) {
+    if (entry->d_tag == DT_RELR || entry->d_tag == DT_JMPREL) __builtin_trap();
     if (entry->d_tag == DT_RELA) table = base + entry->d_un.d_ptr;
     if (entry->d_tag == DT_RELASZ) size = entry->d_un.d_val;
   }
+  if (table == 0) return;
   const auto* relocation = reinterpret_cast<const Elf64_Rela*>(table);
   for (uint64_t i = 0; i < size / sizeof(Elf64_Rela); ++i) {
     if (ELF64_R_TYPE(relocation[i].r_info) != R_X86_64_RELATIVE) __builtin_trap();
