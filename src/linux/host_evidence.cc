@@ -117,7 +117,6 @@ HostEvidence gather_evidence(const std::string& path, const std::string& docker_
   out.overlay = try_overlay(as_root);
   if (as_root && !out.folder.empty()) out.idmap = try_idmap(out.folder);
   out.seccomp = try_seccomp();
-  out.sealed_program = try_sealed_program();
 
   out.landlock_abi = landlock_abi();
   if (out.landlock_abi == 0) {

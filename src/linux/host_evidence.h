@@ -50,7 +50,6 @@ struct HostEvidence {
   Trial overlay;               // an overlay of two tmpfs folders
   std::optional<Trial> idmap;  // an id-mapped bind of `folder`; only tried as root
   Trial seccomp;               // the agent's filter installed
-  Trial sealed_program;        // an executable memfd, sealed
 
   int landlock_abi = 0;
   int landlock_error = 0;  // ENOSYS: not built; EOPNOTSUPP: built, not enabled at boot

@@ -112,11 +112,6 @@ HostFact judge_seccomp(const HostEvidence& evidence) {
                     "The kernel needs CONFIG_SECCOMP_FILTER: install your distribution's standard kernel.");
 }
 
-HostFact judge_sealed_program(const HostEvidence& evidence) {
-  return from_trial("sealed_program", Need::kHardening, "programs in sealed memory", evidence.sealed_program,
-                    "an executable memfd was made and sealed", set_sysctl("vm.memfd_noexec", "1"));
-}
-
 // Root's guest gets a host id that owns nothing and sees its folder through an id map. Without one it can still be the
 // folder's owner, unless that is root.
 HostFact judge_idmap(const HostEvidence& evidence, const Trial& trial) {
@@ -259,7 +254,6 @@ std::vector<HostFact> judge(const HostEvidence& evidence) {
   facts.push_back(judge_proc(evidence));
   facts.push_back(judge_seccomp(evidence));
   if (evidence.idmap) facts.push_back(judge_idmap(evidence, *evidence.idmap));
-  facts.push_back(judge_sealed_program(evidence));
   facts.push_back(judge_landlock(evidence));
   facts.push_back(judge_open_files(evidence));
   facts.push_back(judge_cgroups(evidence));

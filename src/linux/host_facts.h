@@ -27,7 +27,7 @@ struct HostFact {
   std::string remedy;  // exact commands or file contents, may have several lines; empty when ok
 };
 
-// One value of each of the keys kernel, user_namespaces, namespaces, mounts, proc, seccomp, sealed_program, id_mapped,
+// One value of each of the keys kernel, user_namespaces, namespaces, mounts, proc, seccomp, id_mapped,
 // landlock, open_files, cgroups, overlay, bwrap and docker; id_mapped only for root. Pure.
 [[nodiscard]] std::vector<HostFact> judge(const HostEvidence& evidence);
 

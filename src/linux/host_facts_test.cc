@@ -100,7 +100,6 @@ TEST(HostFacts, EachGapIsSeenAndHasARemedy) {
       {"mounts", true, [&](HostEvidence& e) { e.mounts = refused; }},
       {"proc", true, [&](HostEvidence& e) { e.proc = refused; }},
       {"seccomp", true, [&](HostEvidence& e) { e.seccomp = refused; }},
-      {"sealed_program", false, [&](HostEvidence& e) { e.sealed_program = refused; }},
       {"landlock", false, [](HostEvidence& e) { e.landlock_abi = 5; }},
       {"landlock", false, [](HostEvidence& e) { e.landlock_abi = 1; }},
       {"open_files", false, [](HostEvidence& e) { e.open_files = 1024; }},
@@ -299,8 +298,6 @@ TEST(HostTrials, SeeEachStepRefused) {
       {SYS_mount_setattr, [&] { return try_mounts(as_root); }, "mount_setattr"},
       {SYS_fsopen, [&] { return try_proc(as_root); }, "mount proc"},
       {SYS_seccomp, [] { return try_seccomp(); }, "seccomp SECCOMP_SET_MODE_FILTER"},
-      {SYS_memfd_create, [] { return try_sealed_program(); }, "memfd_create"},
-      {SYS_fcntl, [] { return try_sealed_program(); }, "fcntl F_ADD_SEALS"},
   };
   for (const Step& step : steps) {
     EXPECT_EQ(in_child([&] { return worked(step.trial()); }), 0) << "this host cannot do it at all: " << step.step;

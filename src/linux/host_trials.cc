@@ -239,15 +239,6 @@ int seccomp_body(Steps& steps, const void*) {
   return install_filter(agent_filter());
 }
 
-int sealed_program_body(Steps& steps, const void*) {
-  constexpr unsigned kMfdExec = 0x10;  // Linux 6.3; before that every memfd may be executed
-  int fd = memfd_create("trial", MFD_CLOEXEC | MFD_ALLOW_SEALING | kMfdExec);
-  if (fd < 0 && errno == EINVAL) fd = memfd_create("trial", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (const int e = steps.done("memfd_create", fd)) return e;
-  return steps.done("fcntl F_ADD_SEALS",
-                    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE));
-}
-
 }  // namespace
 
 Trial try_user_namespace() {
@@ -271,8 +262,4 @@ Trial try_idmap(const std::string& folder) {
 Trial try_seccomp() {
   return run(seccomp_body);
 }
-Trial try_sealed_program() {
-  return run(sealed_program_body);
-}
-
 }  // namespace belljar::linux

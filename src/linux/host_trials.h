@@ -16,6 +16,5 @@ namespace belljar::linux {
 [[nodiscard]] Trial try_overlay(bool as_root);
 [[nodiscard]] Trial try_idmap(const std::string& folder);
 [[nodiscard]] Trial try_seccomp();
-[[nodiscard]] Trial try_sealed_program();
 
 }  // namespace belljar::linux
