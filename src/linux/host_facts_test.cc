@@ -76,7 +76,7 @@ HostFact judged(const HostEvidence& evidence, const std::string& key) {
 
 TEST(HostFacts, AGoodHostHasNoGap) {
   const auto facts = judge(good_host());
-  EXPECT_EQ(facts.size(), 13U);
+  EXPECT_EQ(facts.size(), 12U);
   for (const HostFact& one : facts) {
     EXPECT_TRUE(one.ok) << one.key;
     EXPECT_TRUE(one.remedy.empty()) << one.key;

@@ -73,7 +73,9 @@ UserNamespace& UserNamespace::operator=(UserNamespace&& other) noexcept {
 }
 
 UserNamespace::UserNamespace() = default;
-UserNamespace::~UserNamespace() { collect(); }
+UserNamespace::~UserNamespace() {
+  collect();
+}
 
 void UserNamespace::collect() {
   if (pid_ < 0) return;
@@ -105,8 +107,8 @@ base::Result<UserNamespace> UserNamespace::make(const IdMap& map) {
   out.holder_->write_end = base::Fd(ends[1]);
   out.holder_->own_read_end = ends[0];
   auto& stack = out.holder_->stack;
-  const int64_t pid = clone_sharing_memory(CLONE_NEWUSER, nullptr, -1, stack.data(), stack.size(), &Holder::hold,
-                                           out.holder_.get());
+  const int64_t pid =
+      clone_sharing_memory(CLONE_NEWUSER, nullptr, -1, stack.data(), stack.size(), &Holder::hold, out.holder_.get());
   if (pid < 0) {
     return base::system_error("make a user namespace", "", static_cast<int>(-pid), "see 'belljar doctor'");
   }
