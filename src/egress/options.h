@@ -19,7 +19,8 @@ namespace belljar::egress {
 struct Options {
   std::vector<policy::HostRule> rules;
 
-  // Clients and tunnels together. Each tunnel holds two descriptors, and three pipes' worth of slack is kept.
+  // Clients and tunnels together. A tunnel holds two descriptors, a pipe in use two more. Where the process may open
+  // fewer (RLIMIT_NOFILE), clients wait or get a 503; nothing breaks.
   size_t max_connections = 1024;
   size_t max_pipes = 128;
 

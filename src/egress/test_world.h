@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -35,6 +36,7 @@ namespace belljar::egress::testing {
 
 inline base::Fd listen_on(const std::string& ip, uint16_t port = 0, int backlog = 512) {
   base::Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) std::abort();
   sockaddr_storage address{};
   const socklen_t length = net::Endpoint{net::testing::ip(ip), port}.to_sockaddr(address);
   EXPECT_EQ(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
@@ -57,6 +59,7 @@ class Peer {
   }
   static Peer to(uint16_t port) {
     base::Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!fd) std::abort();
     sockaddr_storage address{};
     const socklen_t length = net::Endpoint{net::testing::ip("127.0.0.1"), port}.to_sockaddr(address);
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
@@ -38,6 +39,7 @@ class NameServer {
 
   explicit NameServer(std::map<std::string, Answer> table) : table_(std::move(table)) {
     fd_ = base::Fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (!fd_) std::abort();
     sockaddr_storage address{};
     const socklen_t length = Endpoint{testing::ip("127.0.0.1"), 0}.to_sockaddr(address);
     EXPECT_EQ(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);

@@ -84,6 +84,8 @@ base::Result<base::Fd> start_connect(const Endpoint& to) {
   if (!fd) return base::system_error("socket", to.text(), errno);
   const int on = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  // A silent tunnel has no time limit; without probes one whose far end vanished would stay for ever (tcp(7)).
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0 && errno != EINPROGRESS) {
     return base::system_error("connect", to.text(), errno);
   }
