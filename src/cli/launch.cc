@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "cli/evidence.h"
 #include "cli/options.h"
+#include "linux/chroot.h"
 #include "plan/explain.h"
 #include "plan/make_plan.h"
 #include "policy/load.h"
@@ -138,6 +139,8 @@ std::string help_text(Use use, Launch& launch) {
 
 // With `head` the guest is begun while the plan is made.
 base::Result<plan::Plan> plan_launch(const Launch& launch, session::HeadStart* head) {
+  // Before any thread is there. An ordinary user cannot: the kernel's refusal then names the reason.
+  if (::geteuid() == 0) BELLJAR_TRY(linux::leave_chroot());
   policy::FlagOverrides flags = launch.flags;
   // `belljar run -- claude` means that agent. A path may be a program of the work folder's that only has the name.
   if (!flags.agent && !launch.policy_file && !launch.request.command.empty()) {
