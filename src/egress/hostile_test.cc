@@ -1,7 +1,9 @@
 // Inputs meant to be read in two ways, and the one verdict each has. In every case nothing may reach an upstream.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "egress/test_world.h"
@@ -249,6 +251,10 @@ TEST_F(HostileTest, TheFlawlessRequestPasses) {
     ASSERT_TRUE(peer.send(with_port(good, upstream.port())));
     peer.end_writing();
     peer.read_all();
+    // The upstream's thread may take it a moment after the guest is done.
+    for (int i = 0; i < 10'000 && upstream.connections() == before; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     EXPECT_EQ(upstream.connections(), before + 1) << good;
   }
 }
