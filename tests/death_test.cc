@@ -80,7 +80,7 @@ class KillTest : public DeathTest {
 
 TEST_F(KillTest, NoticesWhatIsLeft) {
   const Output left = run({.argv = {"sh", "-c", "setsid " + marker_ + " >/dev/null 2>&1 & echo $!"}});
-  EXPECT_FALSE(everything_gone());
+  EXPECT_FALSE(everything_gone(std::chrono::seconds(0)));
   ASSERT_EQ(::kill(std::stoi(left.out), SIGKILL), 0);
   EXPECT_TRUE(everything_gone());
 }
