@@ -1,4 +1,5 @@
 #include "support/belljar.h"
+#include "base/io.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -32,7 +33,8 @@ std::vector<std::string> processes_with(const std::string& marker) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
     if (entry.path().filename().string().find_first_not_of("0123456789") != std::string::npos) continue;
-    std::string line = read_text(entry.path() / "cmdline");
+    // One that ends meanwhile cannot be read, and is not there.
+    std::string line = base::read_file(entry.path() / "cmdline", size_t{4} << 20U).value_or("");
     std::ranges::replace(line, '\0', ' ');
     if (line.find(marker) != std::string::npos) found.push_back(line);
   }
