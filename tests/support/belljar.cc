@@ -1,11 +1,11 @@
 #include "support/belljar.h"
-#include "base/io.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
 
+#include "base/io.h"
 #include "support/temp_dir.h"
 
 namespace belljar::testing {
