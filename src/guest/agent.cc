@@ -46,7 +46,7 @@ int enter(void* argument) {
     if ((start->closed & (1U << static_cast<unsigned>(fd))) != 0) ::close(fd);
   }
   ::umask(start->umask);
-  struct sigaction standard {};
+  struct sigaction standard{};
   standard.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &standard, nullptr);
   sigset_t none;

@@ -15,15 +15,15 @@ namespace belljar::guest {
 struct ExpectedMount {
   std::string_view path;
   bool writable = false;
-  bool device = false;     // one device node: nodev does not apply
-  bool below = false;      // further mounts may lie below it (a recursive bind)
-  bool optional = false;   // may be missing: what it hides is not there
+  bool device = false;    // one device node: nodev does not apply
+  bool below = false;     // further mounts may lie below it (a recursive bind)
+  bool optional = false;  // may be missing: what it hides is not there
 };
 
 // Sizes in bytes, ids as the guest sees them. The strings belong to whoever made the Config.
 struct Config {
   uint32_t steps = kEveryStep;
-  bool terminal = false;       // an own pty is the agent's 0 and 1
+  bool terminal = false;         // an own pty is the agent's 0 and 1
   bool terminal_stderr = false;  // and its 2
   bool isolated_network = false;
   uint16_t proxy_port = 0;
@@ -32,15 +32,15 @@ struct Config {
   uint32_t landlock_abi = 0;  // of the kernel, as the launcher read it; 0 without Landlock
   uint64_t processes = 0;     // 0: not limited
   uint64_t open_files = 0;
-  uint64_t file_bytes = 0;    // 0: not limited
+  uint64_t file_bytes = 0;  // 0: not limited
   uint64_t scratch_bytes = 0;
   uint64_t scratch_files = 0;
   uint64_t work_device = 0;
   uint64_t work_inode = 0;
   uint32_t umask = 022;
-  uint32_t closed = 0;        // bit n: descriptor n of 0, 1, 2 is closed, as the caller's was
-  bool launched_by_root = false;   // so no supplementary group is left and the work folder must be the guest's
-  int64_t host_keyring = 0;      // serial of the launcher's session keyring; 0 where the kernel has no keys
+  uint32_t closed = 0;                    // bit n: descriptor n of 0, 1, 2 is closed, as the caller's was
+  bool launched_by_root = false;          // so no supplementary group is left and the work folder must be the guest's
+  int64_t host_keyring = 0;               // serial of the launcher's session keyring; 0 where the kernel has no keys
   std::vector<uint64_t> host_namespaces;  // inode of each of kNamespaceNames in the launcher; 0 where it is shared
   std::string_view hostname;
   std::string_view work_folder;

@@ -130,7 +130,7 @@ int Init::confine_step(Step step) {
 // Landlock before the filter, which shuts nothing that Landlock needs but keeps the order of the plan's promise: what
 // comes later cannot undo what came before.
 int Init::confine() {
-  static constexpr std::array kOrder = {kStepDescriptors,     kStepNotDumpable, kStepKeyring,  kStepLimits,
+  static constexpr std::array kOrder = {kStepDescriptors,     kStepNotDumpable,  kStepKeyring,  kStepLimits,
                                         kStepNoNewPrivileges, kStepCapabilities, kStepLandlock, kStepSeccomp};
   for (const Step step : kOrder) {
     if (step == kStepSeccomp) observed_.session_keyring = session_keyring();
@@ -273,6 +273,8 @@ int Init::run() {
 
 }  // namespace
 
-int run_init() { return Init().run(); }
+int run_init() {
+  return Init().run();
+}
 
 }  // namespace belljar::guest

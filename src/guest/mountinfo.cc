@@ -3,7 +3,9 @@
 namespace belljar::guest {
 namespace {
 
-bool is_octal(char c) { return c >= '0' && c <= '7'; }
+bool is_octal(char c) {
+  return c >= '0' && c <= '7';
+}
 
 // The kernel writes space, tab, newline, backslash and `#` as three octal digits (fs/proc_namespace.c, mangle()).
 std::string unescape(std::string_view text) {

@@ -115,13 +115,15 @@ class Probe {
   ProbeRecord record_;
 };
 
-bool Probe::first_process() { return must_equal("getpid", "1", std::to_string(::getpid())); }
+bool Probe::first_process() {
+  return must_equal("getpid", "1", std::to_string(::getpid()));
+}
 
 bool Probe::namespaces() {
   const base::Fd folder(::open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return fail("/proc/self/ns", "readable", strerrorname_np(errno), errno);
   for (size_t i = 0; i < kNamespaceNames.size(); ++i) {
-    struct stat found {};
+    struct stat found{};
     if (::fstatat(folder.get(), kNamespaceNames[i], &found, 0) != 0) {
       return fail(kNamespaceNames[i], "readable", strerrorname_np(errno), errno);
     }
@@ -151,7 +153,8 @@ bool Probe::host_root() {
     size_t words = 0;
     for (const std::string_view word : base::split(trimmed(*map), ' ')) {
       if (word.empty()) continue;
-      if (words == numbers.size() || !base::parse_uint(word, numbers[words])) return fail(path, "one id", trimmed(*map));
+      if (words == numbers.size() || !base::parse_uint(word, numbers[words]))
+        return fail(path, "one id", trimmed(*map));
       ++words;
     }
     if (words != numbers.size() || numbers[2] != 1) return fail(path, "one id", trimmed(*map));
@@ -172,7 +175,9 @@ bool Probe::capabilities() {
   });
 }
 
-bool Probe::no_new_privileges() { return must_equal("NoNewPrivs", "1", status_field(status_, "NoNewPrivs")); }
+bool Probe::no_new_privileges() {
+  return must_equal("NoNewPrivs", "1", status_field(status_, "NoNewPrivs"));
+}
 
 bool Probe::seccomp() {
   if (!must_equal("Seccomp", "2", status_field(status_, "Seccomp"))) return false;
@@ -206,7 +211,9 @@ bool Probe::namespace_limit() {
   return must_equal("max_user_namespaces", "0", trimmed(*limit));
 }
 
-bool Probe::not_dumpable() { return must_equal("dumpable", "0", std::to_string(::prctl(PR_GET_DUMPABLE))); }
+bool Probe::not_dumpable() {
+  return must_equal("dumpable", "0", std::to_string(::prctl(PR_GET_DUMPABLE)));
+}
 
 bool Probe::parent_death_signal() {
   int signal = 0;
@@ -280,7 +287,7 @@ bool Probe::mounts() {
   for (size_t i = 0; i < seen.size(); ++i) {
     if (seen[i]) continue;
     // What a mask hides need not be there; but when it is, it has to be hidden.
-    struct stat found {};
+    struct stat found{};
     const std::string path(config_.mounts[i].path);
     if (config_.mounts[i].optional && ::lstat(path.c_str(), &found) != 0) continue;
     return fail(path, "a mount of its own", "none");
@@ -295,7 +302,7 @@ bool Probe::proc() {
 }
 
 bool Probe::scratch() {
-  struct statvfs found {};
+  struct statvfs found{};
   if (::statvfs("/tmp", &found) != 0) return fail("/tmp", "a bounded tmpfs", strerrorname_np(errno), errno);
   // The kernel rounds the size up to whole pages (tmpfs(5)).
   const uint64_t page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -305,7 +312,7 @@ bool Probe::scratch() {
 }
 
 bool Probe::work_folder() {
-  struct stat found {};
+  struct stat found{};
   const std::string path(config_.work_folder);
   if (::stat(path.c_str(), &found) != 0) return fail(path, "the work folder", strerrorname_np(errno), errno);
   if (found.st_dev != config_.work_device || found.st_ino != config_.work_inode) {
@@ -358,7 +365,8 @@ bool Probe::loopback() {
 bool Probe::way_out() {
   if (!config_.isolated_network) return true;
   // Connecting a datagram socket only looks up a route; nothing is sent (connect(2)).
-  static constexpr std::pair<const char*, uint32_t> kHosts[] = {{"192.0.2.1", 0xc0000201}, {"169.254.169.254", 0xa9fea9fe}};
+  static constexpr std::pair<const char*, uint32_t> kHosts[] = {{"192.0.2.1", 0xc0000201},
+                                                                {"169.254.169.254", 0xa9fea9fe}};
   for (const auto& [host, number] : kHosts) {
     const base::Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
@@ -438,15 +446,37 @@ ProbeRecord Probe::run() {
 
 }  // namespace
 
-ProbeRecord run_probe(const Config& config, const Observed& observed) { return Probe(config, observed).run(); }
+ProbeRecord run_probe(const Config& config, const Observed& observed) {
+  return Probe(config, observed).run();
+}
 
 const char* check_name(Check check) {
-  static constexpr std::array<const char*, static_cast<size_t>(Check::kCount)> kNames = {
-      "none",          "first-process",     "namespaces",      "identity",     "host-root",           "groups",
-      "capabilities",  "no-new-privileges", "seccomp",         "set-id-bits",  "terminal-injection",  "namespace-limit",
-      "not-dumpable",  "parent-death",      "descriptors",     "keyring",      "mounts",              "proc",
-      "scratch",       "work-folder",       "hostname",        "interfaces",   "loopback",            "way-out",
-      "landlock",      "limits"};
+  static constexpr std::array<const char*, static_cast<size_t>(Check::kCount)> kNames = {"none",
+                                                                                         "first-process",
+                                                                                         "namespaces",
+                                                                                         "identity",
+                                                                                         "host-root",
+                                                                                         "groups",
+                                                                                         "capabilities",
+                                                                                         "no-new-privileges",
+                                                                                         "seccomp",
+                                                                                         "set-id-bits",
+                                                                                         "terminal-injection",
+                                                                                         "namespace-limit",
+                                                                                         "not-dumpable",
+                                                                                         "parent-death",
+                                                                                         "descriptors",
+                                                                                         "keyring",
+                                                                                         "mounts",
+                                                                                         "proc",
+                                                                                         "scratch",
+                                                                                         "work-folder",
+                                                                                         "hostname",
+                                                                                         "interfaces",
+                                                                                         "loopback",
+                                                                                         "way-out",
+                                                                                         "landlock",
+                                                                                         "limits"};
   const auto index = static_cast<size_t>(check);
   return index < kNames.size() ? kNames[index] : "unknown";
 }

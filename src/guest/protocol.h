@@ -10,8 +10,9 @@ namespace belljar::guest {
 
 // Descriptors that init is started with; 0, 1 and 2 are the agent's.
 inline constexpr int kControlFd = 3;
-inline constexpr int kConfigFd = 4;   // the encoded Config, read once and closed
-inline constexpr int kScratchFd = 5;  // the root of the scratch tmpfs, which Landlock must keep init out of; then closed
+inline constexpr int kConfigFd = 4;  // the encoded Config, read once and closed
+inline constexpr int kScratchFd =
+    5;  // the root of the scratch tmpfs, which Landlock must keep init out of; then closed
 inline constexpr int kFirstFreeFd = 6;
 
 // What init does to itself before the probe. Production sets all of them; a test clears one and sees the probe refuse.
@@ -69,8 +70,8 @@ struct ProbeRecord {
   uint64_t passed = 0;  // bit per Check
   uint32_t uid = 0;
   uint32_t gid = 0;
-  uint32_t groups = 0;   // supplementary groups that the kernel still counts
-  uint32_t mounts = 0;   // entries of mountinfo
+  uint32_t groups = 0;  // supplementary groups that the kernel still counts
+  uint32_t mounts = 0;  // entries of mountinfo
   uint32_t landlock_abi = 0;
   uint32_t seccomp_filters = 0;
   std::array<char, 256> subject{};  // what the failed check looked at

@@ -81,8 +81,8 @@ base::Status add_pipe(Channels& channels, int number) {
 }
 
 bool is_same_file(int one, int other) {
-  struct stat first {};
-  struct stat second {};
+  struct stat first{};
+  struct stat second{};
   return ::fstat(one, &first) == 0 && ::fstat(other, &second) == 0 && first.st_dev == second.st_dev &&
          first.st_ino == second.st_ino;
 }
@@ -172,11 +172,7 @@ class WayOut {
 class Supervisor {
  public:
   Supervisor(const plan::Plan& plan, Guest& guest, WayOut& way_out, Channels& channels, const Signals& signals)
-      : guest_(guest),
-        way_out_(way_out),
-        channels_(channels),
-        signals_(signals),
-        terminal_(guest.take_terminal()) {
+      : guest_(guest), way_out_(way_out), channels_(channels), signals_(signals), terminal_(guest.take_terminal()) {
     if (plan.limits.wall_seconds) deadline_ = base::Deadline::after(std::chrono::seconds(*plan.limits.wall_seconds));
   }
   void run(Settlement& settlement);
@@ -220,9 +216,8 @@ void Supervisor::attach_terminal() {
 }
 
 int Supervisor::timeout() const {
-  const base::Deadline& next = kill_at_.never() || (!deadline_.never() && deadline_.at() < kill_at_.at() && !timed_out_)
-                                   ? deadline_
-                                   : kill_at_;
+  const base::Deadline& next =
+      kill_at_.never() || (!deadline_.never() && deadline_.at() < kill_at_.at() && !timed_out_) ? deadline_ : kill_at_;
   return timed_out_ && kill_at_.never() ? -1 : next.poll_timeout();
 }
 

@@ -24,8 +24,8 @@ struct RunOptions {
 // A guest without a plan yet. Nothing of the command has run, or will, when it goes unused.
 using HeadStart = std::unique_ptr<tiers::jail::Keeper>;
 
-// Begins to make the guest that a launch under `policy` will need, on a thread, while the caller plans. Empty when there
-// is nothing to begin with; run() then does it all, and says why should it be impossible.
+// Begins to make the guest that a launch under `policy` will need, on a thread, while the caller plans. Empty when
+// there is nothing to begin with; run() then does it all, and says why should it be impossible.
 [[nodiscard]] HeadStart begin(const policy::Policy& policy);
 
 // Starts the plan's command sealed, carries the caller's 0, 1 and 2 to it, forwards signals, and ends it at the

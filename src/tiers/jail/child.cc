@@ -97,9 +97,9 @@ class Run {
 
   Child& child_;
   const Foundation& base_;
-  Program* program_ = nullptr;  // from the order on
+  Program* program_ = nullptr;              // from the order on
   std::array<int, Order::kCount> given_{};  // descriptors that came with it
-  int root_ = -1;     // the new root
+  int root_ = -1;                           // the new root
   int new_proc_ = -1;
   int new_pts_ = -1;
   int scratch_ = -1;  // its scratch tmpfs
@@ -120,7 +120,9 @@ int Run::open_in_root(const char* path, uint64_t flags) const {
   return open_how_fd(root_, path, flags, RESOLVE_BENEATH);
 }
 
-int Run::open_host(const char* path) const { return open_how_fd(AT_FDCWD, path, O_PATH, 0); }
+int Run::open_host(const char* path) const {
+  return open_how_fd(AT_FDCWD, path, O_PATH, 0);
+}
 
 bool Run::arm_death_signal() {
   if (base_.death_signal && ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
@@ -190,7 +192,7 @@ bool Run::open_trees() {
 bool Run::open_guest() {
   const int source = open_host(child_.guest_path);
   if (source < 0) return fail("open", child_.guest_path, errno);
-  struct stat found {};
+  struct stat found{};
   if (::fstat(source, &found) != 0 || found.st_dev != child_.guest_device || found.st_ino != child_.guest_inode) {
     return fail("open", child_.guest_path, ESTALE);
   }
@@ -249,12 +251,13 @@ bool Run::park(int tree, const char* name) {
   return check(::move_mount(tree, "", scratch_, name, MOVE_MOUNT_F_EMPTY_PATH) == 0, "attach", name);
 }
 
-// Over the host's /proc, which nothing looks at any more: attached, since before Linux 6.15 a detached tree cannot be cloned from, and
-// gone together with the host's root.
+// Over the host's /proc, which nothing looks at any more: attached, since before Linux 6.15 a detached tree cannot be
+// cloned from, and gone together with the host's root.
 bool Run::make_scratch() {
   std::array<char, 32> size{};
   std::array<char, 32> files{};
-  // Open to all, so that only Landlock can keep init out of it, which the probe tries. The agent never sees this folder.
+  // Open to all, so that only Landlock can keep init out of it, which the probe tries. The agent never sees this
+  // folder.
   const std::array<Option, 3> options{{{"mode", "0777"},
                                        {"size", numbered(size, "", program_->scratch_bytes)},
                                        {"nr_inodes", numbered(files, "", program_->scratch_files)}}};
@@ -318,8 +321,8 @@ bool Run::attach(int tree, const Step& step) {
 
 // A clone of what lies at `path` of the attached mount `folder`, with `attributes` added, over the open `target`.
 bool Run::clone_over(int folder, const char* path, int target, const char* name, uint64_t attributes) {
-  const int tree =
-      ::open_tree(folder, path, AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+  const int tree = ::open_tree(
+      folder, path, AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
   if (tree < 0) return fail("clone the mount of", name, errno);
   mount_attr change{};
   change.attr_set = attributes;
@@ -366,16 +369,15 @@ bool Run::attach_mask(const Step& step) {
   int at = -1;
   if (!open_target(step, true, at)) return false;
   if (at < 0) return true;  // nothing there to hide
-  struct stat found {};
-  const bool good =
-      check(::fstat(at, &found) == 0, "hide", step.target) &&
-      clone_over(scratch_, S_ISDIR(found.st_mode) ? kEmptyFolder : kEmptyFile, at, step.target, 0);
+  struct stat found{};
+  const bool good = check(::fstat(at, &found) == 0, "hide", step.target) &&
+                    clone_over(scratch_, S_ISDIR(found.st_mode) ? kEmptyFolder : kEmptyFile, at, step.target, 0);
   ::close(at);
   return good;
 }
 
 bool Run::attach_mask_by_name(const Step& step) {
-  struct stat found {};
+  struct stat found{};
   if (::fstatat(root_, step.target, &found, AT_SYMLINK_NOFOLLOW) != 0) {
     return errno == ENOENT || fail("hide", step.target, errno);
   }
@@ -401,8 +403,7 @@ bool Run::attach_proc(const Step& step) {
   if (!attach(new_proc_, step)) return false;
   proc_ = ::open_tree(root_, step.target, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
   if (proc_ < 0) return fail("clone the mount of", step.target, errno);
-  return check(::mkdirat(scratch_, kProcParked, 0755) == 0, "make a folder", kProcParked) &&
-         park(proc_, kProcParked);
+  return check(::mkdirat(scratch_, kProcParked, 0755) == 0, "make a folder", kProcParked) && park(proc_, kProcParked);
 }
 
 bool Run::carry_out(Step& step) {
@@ -412,7 +413,8 @@ bool Run::carry_out(Step& step) {
     case Op::kLink:
       return check(::symlinkat(step.source, root_, step.target) == 0, "make a link", step.target);
     case Op::kFile:
-      // Most are only something to mount on: one call instead of three. The steps made the way, so there is no link on it.
+      // Most are only something to mount on: one call instead of three. The steps made the way, so there is no link on
+      // it.
       if (*step.source == '\0' && step.own_way && !step.owned) {
         return check(::mknodat(root_, step.target, S_IFREG | step.mode, 0) == 0, "make a file", step.target);
       }
@@ -487,8 +489,10 @@ bool Run::set_ids() {
       !check(::setns(given_[Order::kUserNamespace], CLONE_NEWUSER) == 0, "enter the guest's user namespace", "")) {
     return false;
   }
-  return check(::syscall(SYS_setresgid, who.guest_gid, who.guest_gid, who.guest_gid) == 0, "become the guest's group", "") &&
-         check(::syscall(SYS_setresuid, who.guest_uid, who.guest_uid, who.guest_uid) == 0, "become the guest's user", "") &&
+  return check(::syscall(SYS_setresgid, who.guest_gid, who.guest_gid, who.guest_gid) == 0, "become the guest's group",
+               "") &&
+         check(::syscall(SYS_setresuid, who.guest_uid, who.guest_uid, who.guest_uid) == 0, "become the guest's user",
+               "") &&
          // setresuid() has cleared it (prctl(2), PR_SET_PDEATHSIG).
          arm_death_signal();
 }
@@ -517,8 +521,8 @@ bool Run::drop_privilege() {
 
 bool Run::place_descriptors() {
   // First above the numbers that init expects, so that none is overwritten before it was moved.
-  const std::array<int, 6> wanted{given_[Order::kStdin],  given_[Order::kStdout], given_[Order::kStderr],
-                                  child_.control,         given_[Order::kConfig], scratch_};
+  const std::array<int, 6> wanted{given_[Order::kStdin], given_[Order::kStdout], given_[Order::kStderr],
+                                  child_.control,        given_[Order::kConfig], scratch_};
   std::array<int, 6> moved{};
   for (size_t i = 0; i < wanted.size(); ++i) {
     moved[i] = ::fcntl(wanted[i], F_DUPFD_CLOEXEC, 64);
@@ -561,8 +565,7 @@ bool Run::found() {
 
 bool Run::take_order() {
   Order order;
-  const int error =
-      linux::receive_with_descriptors(child_.control, &order, sizeof order, given_.data(), given_.size());
+  const int error = linux::receive_with_descriptors(child_.control, &order, sizeof order, given_.data(), given_.size());
   if (error != 0 || order.magic != guest::kMagic) return fail("take the order", "", error != 0 ? error : EPROTO);
   program_ = child_.program;
   return true;
@@ -576,7 +579,9 @@ bool Run::build() {
   return change_root() && drop_privilege() && place_descriptors() && execute();
 }
 
-bool Run::all() { return found() && take_order() && build(); }
+bool Run::all() {
+  return found() && take_order() && build();
+}
 
 }  // namespace
 

@@ -15,8 +15,8 @@ struct Order {
   uint32_t magic = 0;
 };
 
-// Lives in the launcher's memory, which the child shares; the thread that cloned it sleeps meanwhile. Descriptors belong
-// to the launcher, the child has its own copies of those that were open when it was cloned.
+// Lives in the launcher's memory, which the child shares; the thread that cloned it sleeps meanwhile. Descriptors
+// belong to the launcher, the child has its own copies of those that were open when it was cloned.
 struct Child {
   // Before the clone.
   Foundation foundation;

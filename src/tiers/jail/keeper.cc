@@ -113,8 +113,8 @@ void Keeper::keep() {
 
 void Keeper::order(const std::array<int, Order::kCount>& descriptors) {
   const Order order{guest::kMagic};
-  order_error_ = linux::send_with_descriptors(control_.get(), &order, sizeof order, descriptors.data(),
-                                              descriptors.size());
+  order_error_ =
+      linux::send_with_descriptors(control_.get(), &order, sizeof order, descriptors.data(), descriptors.size());
 }
 
 base::Status Keeper::wait() {

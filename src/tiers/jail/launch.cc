@@ -45,7 +45,7 @@ base::Result<std::vector<uint64_t>> own_namespaces(uint64_t separate) {
       continue;
     }
     const std::string path = std::string("/proc/self/ns/") + guest::kNamespaceNames[i];
-    struct stat found {};
+    struct stat found{};
     if (::stat(path.c_str(), &found) != 0) return base::system_error("read", path, errno);
     out.push_back(found.st_ino);
   }
@@ -119,7 +119,7 @@ guest::Config make_config(const plan::Plan& plan, const Program& program) {
 }
 
 base::Status check_guest_program(const std::string& path) {
-  struct stat found {};
+  struct stat found{};
   if (::lstat(path.c_str(), &found) != 0) {
     return base::system_error("open", path, errno, "belljar-guest belongs beside belljar; install both");
   }
@@ -211,7 +211,9 @@ const char* step_name(uint32_t step) {
 
 }  // namespace
 
-Guest::~Guest() { kill(); }
+Guest::~Guest() {
+  kill();
+}
 
 void Guest::kill() {
   if (!pidfd_) return;
@@ -278,7 +280,7 @@ base::Result<Prepared> prepare(const plan::Plan& plan, const std::string& guest_
     out.program.text.push_back(variable.name + "=" + variable.value);
     out.config.environment.push_back(out.program.text.back());
   }
-  struct stat work {};
+  struct stat work{};
   if (::stat(plan.work_folder.c_str(), &work) != 0) return base::system_error("open", plan.work_folder, errno);
   out.config.work_device = work.st_dev;
   out.config.work_inode = work.st_ino;
@@ -303,7 +305,7 @@ base::Result<Guest> start(Prepared& prepared, const Stdio& stdio, std::unique_pt
   base::Fd config_in;
   BELLJAR_TRY(make_pair(SOCK_STREAM, config_out, config_in));
   const base::Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  struct stat program_file {};
+  struct stat program_file{};
   if (!null || ::stat(prepared.guest_path.c_str(), &program_file) != 0) {
     return base::system_error("open", prepared.guest_path, errno);
   }

@@ -106,7 +106,7 @@ base::Status Compiler::mount_point(const plan::Mount& mount, bool folder) {
 }
 
 base::Status Compiler::add_bind(const plan::Mount& mount) {
-  struct stat found {};
+  struct stat found{};
   if (::lstat(mount.source.c_str(), &found) != 0) {
     if (errno == ENOENT && mount.optional) return {};
     return base::system_error("bind", mount.source, errno);

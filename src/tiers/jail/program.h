@@ -32,19 +32,19 @@ struct Step {
   Op op = Op::kFolder;
   const char* target = "";  // relative to the new root
   const char* source = "";
-  uint32_t mode = 0;        // kFolder, kScratch
+  uint32_t mode = 0;  // kFolder, kScratch
   bool writable = false;
   bool idmap = false;
   bool optional = false;
-  bool own_way = false;     // every folder above the target was made or mounted by a step: no link can be on the way
-  bool owned = false;       // given to the guest's host id (root launches; else it is so anyway)
-  int tree = -1;            // the detached mount, while the child runs
+  bool own_way = false;  // every folder above the target was made or mounted by a step: no link can be on the way
+  bool owned = false;    // given to the guest's host id (root launches; else it is so anyway)
+  int tree = -1;         // the detached mount, while the child runs
 };
 
 // Every protection that is not a mount. Production leaves them all on; a test turns one off and sees the probe refuse.
 struct Protections {
-  uint64_t namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
-                        CLONE_NEWCGROUP;
+  uint64_t namespaces =
+      CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
   uint64_t bind_attributes = 0;  // MOUNT_ATTR_ bits of every bind, filled in by compile()
   bool death_signal = true;
   bool drop_groups = true;
@@ -75,9 +75,9 @@ struct Program {
   std::vector<Step> steps;
   std::deque<std::string> text;  // owns what the steps point at
   plan::Identity identity;
-  bool privileged = false;       // started by root: ids by setns, mounts by real root
+  bool privileged = false;  // started by root: ids by setns, mounts by real root
   std::string hostname;
-  uint16_t proxy_port = 0;       // 0: the host's network namespace is shared
+  uint16_t proxy_port = 0;  // 0: the host's network namespace is shared
   uint64_t scratch_bytes = 0;
   uint64_t scratch_files = 0;
   Protections protections;
@@ -87,8 +87,8 @@ struct Program {
 // Of every program whose plan has this port (0 without a network of its own), with all protections on.
 [[nodiscard]] Foundation foundation_of(uint16_t proxy_port, bool privileged);
 
-// The steps of `plan`. Looks at the host to tell files from folders; changes nothing. A target that two mounts claim, or
-// one that would have to be created inside a folder of the host, is refused.
+// The steps of `plan`. Looks at the host to tell files from folders; changes nothing. A target that two mounts claim,
+// or one that would have to be created inside a folder of the host, is refused.
 [[nodiscard]] base::Result<Program> compile(const plan::Plan& plan, bool privileged);
 
 }  // namespace belljar::tiers::jail
