@@ -199,7 +199,7 @@ void set_scene(Scene& scene, const Wish& wish) {
   for (const char* name : guest::kNamespaceNames) {
     const int held = ::open((std::string("/proc/self/ns/") + name).c_str(), O_RDONLY | O_CLOEXEC);
     struct stat found{};
-    must(::fstat(held, &found) == 0, name);
+    must(held >= 0 && ::fstat(held, &found) == 0, name);
     scene.prepared.config.host_namespaces.push_back(found.st_ino);
   }
 }
