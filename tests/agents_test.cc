@@ -24,7 +24,6 @@ namespace belljar::testing {
 namespace {
 
 using nlohmann::json;
-using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
