@@ -17,7 +17,7 @@ namespace {
 // in `closed` which were.
 bool open_standard_descriptors(uint32_t& closed) {
   for (;;) {
-    const int fd = ::open("/dev/null", O_RDWR);
+    const int fd = ::open("/dev/null", O_RDWR);  // NOLINT(android-cloexec-open): it stands for 0, 1 or 2
     if (fd < 0) return false;
     if (fd > STDERR_FILENO) {
       ::close(fd);

@@ -16,6 +16,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -251,9 +252,13 @@ int Init::run() {
   ::sigaddset(&child, SIGCHLD);
   signals_ = base::Fd(::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
   GuestMessage message;
-  if (!signals_ || !open_terminal() || ::chdir(config_.chdir.data()) != 0) {
+  const bool ready = signals_ && open_terminal();
+  if (!ready || ::chdir(config_.chdir.data()) != 0) {
     message.event = GuestEvent::kSetupFailed;
     message.value = errno;
+    // Which folder, when that is what failed.
+    const std::string_view folder = ready ? config_.chdir.substr(0, message.probe.subject.size() - 1) : "";
+    std::copy(folder.begin(), folder.end(), message.probe.subject.begin());
     (void)send(message);
     return kLauncherGone;
   }

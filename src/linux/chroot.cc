@@ -61,7 +61,7 @@ base::Status leave_chroot() {
   if (!tree) return failed("/");
   BELLJAR_TRY(make_root(tree.get()));
   // By name: the descriptor's folder is in the mount that was left.
-  return ::chdir(path.c_str()) == 0 ? base::Status{} : failed(path.c_str());
+  return ::chdir(path.c_str()) == 0 ? base::Status{} : failed(std::string_view(path.data()));
 }
 
 }  // namespace belljar::linux

@@ -242,6 +242,11 @@ base::Result<guest::ProbeRecord> Guest::prove(const base::Deadline& deadline) {
   if (ready <= 0) return base::refuse("probe the guest", "", "no record in time, refusing");
   BELLJAR_ASSIGN(guest::GuestMessage message, receive());
   if (message.event == guest::GuestEvent::kSetupFailed) {
+    const auto& folder = message.probe.subject;
+    if (message.step == 0 && folder[0] != '\0') {
+      return base::system_error("start in", std::string(folder.data(), ::strnlen(folder.data(), folder.size())),
+                                message.value, "the folder must be there in the guest: see 'belljar plan'");
+    }
     return base::system_error(step_name(message.step), "", message.value, "see 'belljar doctor'");
   }
   if (message.event != guest::GuestEvent::kProbed) return base::refuse("probe the guest", "", "no record, refusing");
