@@ -232,7 +232,7 @@ const Failure kFailures[] = {
        scene.prepared.config.chdir = "/nowhere";
        return std::string();
      },
-     "set up init: No such file or directory*"},
+     "start in '/nowhere': No such file or directory*"},
 };
 
 class FailureTest : public ::testing::TestWithParam<Failure> {};
