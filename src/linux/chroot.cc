@@ -50,6 +50,7 @@ base::Status leave_chroot() {
   const base::Fd folder(::open(".", O_PATH | O_CLOEXEC));
   std::string path(4096, '\0');
   if (!space || !root || !folder || ::getcwd(path.data(), path.size()) == nullptr) return failed("current folder");
+  path.resize(path.find('\0'));
   Place before;
   Place after;
   // Entering a mount namespace, be it the own, sets root and current folder to its root (setns(2)).
@@ -61,7 +62,7 @@ base::Status leave_chroot() {
   if (!tree) return failed("/");
   BELLJAR_TRY(make_root(tree.get()));
   // By name: the descriptor's folder is in the mount that was left.
-  return ::chdir(path.c_str()) == 0 ? base::Status{} : failed(std::string_view(path.data()));
+  return ::chdir(path.c_str()) == 0 ? base::Status{} : failed(path);
 }
 
 }  // namespace belljar::linux
