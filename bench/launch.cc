@@ -86,6 +86,7 @@ std::vector<Way> ways(const std::string& belljar, const std::string& folder) {
   return {{"plain exec", {"/bin/true"}},
           {"bwrap", bubblewrap(folder, home != nullptr ? home : "/root")},
           {"belljar run", {belljar, "run", "--", "/bin/true"}},
+          {"bare launcher", {std::filesystem::path(belljar).parent_path() / "bare-launcher", "/bin/true"}},
           {"docker run",
            {"docker", "run", "--rm", "--network", "none", "-v", folder + ":" + folder, "-w", folder, name, "/bin/true"},
            20},
@@ -103,7 +104,7 @@ void try_out(std::vector<Way>& all) {
 }
 
 void print_table(const std::vector<Way>& all) {
-  std::printf("%-12s %8s %8s %8s %7s %9s %9s\n", "", "median", "p10", "p90", "rounds", "to plain", "to bwrap");
+  std::printf("%-13s %8s %8s %8s %7s %9s %9s\n", "", "median", "p10", "p90", "rounds", "to plain", "to bwrap");
   const auto ratio = [](const Way& way, const Way& base) {
     if (!base.missing.empty()) return std::string("-");
     std::array<char, 16> text{};
@@ -112,10 +113,10 @@ void print_table(const std::vector<Way>& all) {
   };
   for (const Way& way : all) {
     if (!way.missing.empty()) {
-      std::printf("%-12s %s\n", way.name.c_str(), way.missing.c_str());
+      std::printf("%-13s %s\n", way.name.c_str(), way.missing.c_str());
       continue;
     }
-    std::printf("%-12s %8.2f %8.2f %8.2f %7zu %9s %9s\n", way.name.c_str(), quantile(way.times, 0.5),
+    std::printf("%-13s %8.2f %8.2f %8.2f %7zu %9s %9s\n", way.name.c_str(), quantile(way.times, 0.5),
                 quantile(way.times, 0.1), quantile(way.times, 0.9), way.times.size(), ratio(way, all[0]).c_str(),
                 ratio(way, all[1]).c_str());
   }
