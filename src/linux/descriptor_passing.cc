@@ -8,7 +8,28 @@
 namespace belljar::linux {
 namespace {
 constexpr size_t kMostDescriptors = 8;
+
+// Room for one message and its descriptors; `message` points into it.
+struct Incoming {
+  iovec part{};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMostDescriptors)] = {};
+  msghdr message{};
+};
+
+// recvmsg(2), again after EINTR: the size, or -1 with errno.
+ssize_t receive(int socket, void* data, size_t size, int flags, Incoming& in) {
+  in.part = {data, size};
+  in.message.msg_iov = &in.part;
+  in.message.msg_iovlen = 1;
+  in.message.msg_control = in.control;
+  in.message.msg_controllen = sizeof in.control;
+  for (;;) {
+    const ssize_t n = ::recvmsg(socket, &in.message, MSG_CMSG_CLOEXEC | flags);
+    if (n >= 0 || errno != EINTR) return n;
+  }
 }
+
+}  // namespace
 
 int send_with_descriptors(int socket, const void* data, size_t size, const int* fds, size_t count) {
   if (count > kMostDescriptors) return EINVAL;
@@ -39,18 +60,10 @@ int send_with_descriptor(int socket, const void* data, size_t size, int fd) {
 
 int receive_with_descriptors(int socket, void* data, size_t size, int* fds, size_t count) {
   if (count > kMostDescriptors) return EINVAL;
-  iovec part{data, size};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMostDescriptors)] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  ssize_t n = 0;
-  do {
-    n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  } while (n < 0 && errno == EINTR);
+  Incoming in;
+  const ssize_t n = receive(socket, data, size, 0, in);
   if (n < 0) return errno;
+  const msghdr& message = in.message;
   if (n == 0) return EPIPE;
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
   if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
@@ -63,18 +76,10 @@ int receive_with_descriptors(int socket, void* data, size_t size, int* fds, size
 }
 
 int receive_with_descriptor(int socket, void* data, size_t size, base::Fd& fd, int flags) {
-  iovec part{data, size};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMostDescriptors)] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  ssize_t n = 0;
-  do {
-    n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | flags);
-  } while (n < 0 && errno == EINTR);
+  Incoming in;
+  const ssize_t n = receive(socket, data, size, flags, in);
   if (n < 0) return errno;
+  msghdr& message = in.message;
   size_t received = 0;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;

@@ -20,7 +20,6 @@ struct Order {
 struct Child {
   // Before the clone.
   Foundation foundation;
-  int launcher_end = -1;  // of the control socket; the child closes its copy so that the launcher's death shows
   int control = -1;
   // Text for the id maps of an ordinary user's launch.
   const char* uid_map = nullptr;

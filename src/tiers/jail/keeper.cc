@@ -57,7 +57,6 @@ base::Result<std::unique_ptr<Keeper>> Keeper::start(const Foundation& foundation
   out->stack_ = std::make_unique_for_overwrite<char[]>(kStackSize);
   Child& child = out->child_;
   child.foundation = foundation;
-  child.launcher_end = pair[0];
   child.control = pair[1];
   child.uid_map = out->uid_map_.c_str();
   child.gid_map = out->gid_map_.c_str();
