@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -73,7 +74,7 @@ TEST(Path, WithinComparesWholeComponents) {
 
 TEST(Io, ReadToEndRefusesMoreThanItsLimit) {
   std::array<int, 2> ends{};
-  ASSERT_EQ(pipe(ends.data()), 0);
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
   Fd in(ends[0]);
   Fd out(ends[1]);
   ASSERT_TRUE(write_all(out.get(), "0123456789"));

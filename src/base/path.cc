@@ -56,7 +56,12 @@ Result<Fd> open_resolved(int directory, const std::string& path, uint64_t flags,
   how.flags = flags | O_CLOEXEC;
   how.resolve = resolve;
   const long fd = ::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how);
-  if (fd < 0) return system_error("open", path, errno);
+  if (fd < 0) {
+    const int code = errno;
+    // Linux has it since 5.6; Belljar's own filter refuses it to guests.
+    return system_error("open", path, code,
+                        code == ENOSYS ? "openat2(2) is refused here, as it is inside of a guest of belljar's" : "");
+  }
   return Fd(static_cast<int>(fd));
 }
 
