@@ -24,6 +24,10 @@ int drop_capabilities() {
     }
     if (held == 1 && prctl(PR_CAPBSET_DROP, number, 0, 0, 0) != 0) return errno;
   }
+  return drop_held_capabilities();
+}
+
+int drop_held_capabilities() {
   // EINVAL: a kernel before 4.3, which has no ambient set to clear.
   if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 && errno != EINVAL) return errno;
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};

@@ -22,6 +22,11 @@ struct CapabilitySets {
 // Uses no heap; safe in a vfork child.
 [[nodiscard]] int drop_capabilities();
 
+// Empties the sets that count without an execve: effective, permitted, inheritable, ambient. The bounding set stays;
+// with no_new_privs and no execve there is nothing that it bounds. Needs no capability; costs two calls. Returns 0 or
+// an errno.
+[[nodiscard]] int drop_held_capabilities();
+
 // Reads the five sets back from the kernel. Returns 0 or an errno. Uses no heap.
 [[nodiscard]] int read_capabilities(CapabilitySets& out);
 

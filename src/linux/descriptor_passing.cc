@@ -7,7 +7,7 @@
 
 namespace belljar::linux {
 namespace {
-constexpr size_t kMostDescriptors = 8;
+constexpr size_t kMostDescriptors = 16;
 
 // Room for one message and its descriptors; `message` points into it.
 struct Incoming {

@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <string>
 
-#include "base/io.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "linux/cgroup_ground.h"
 
 namespace belljar::linux {
 namespace {
@@ -69,10 +69,6 @@ int make_group(const std::string& folder) {
   return rmdir(trial.c_str()) == 0 ? 0 : errno;
 }
 
-std::string read_or_empty(const std::string& path) {
-  return base::read_file(path).value_or(std::string{});
-}
-
 }  // namespace
 
 std::vector<CgroupPlace> cgroup_places(std::string_view mountinfo, std::string_view self_cgroup) {
@@ -95,34 +91,23 @@ std::vector<CgroupPlace> cgroup_places(std::string_view mountinfo, std::string_v
     }
     place.folder =
         folder_of(unescape_octal(before[4]), unescape_octal(before[3]), own_group(self_cgroup, place.controllers));
+    place.mount_point = unescape_octal(before[4]);
     if (!place.folder.empty()) places.push_back(std::move(place));
   }
   return places;
 }
 
 std::vector<CgroupController> look_at_cgroups() {
-  std::vector<CgroupPlace> places =
-      cgroup_places(read_or_empty("/proc/self/mountinfo"), read_or_empty("/proc/self/cgroup"));
-  for (CgroupPlace& place : places) {
-    if (place.version != 2) continue;
-    std::string listed = read_or_empty(place.folder + "/cgroup.controllers");
-    std::ranges::replace(listed, '\n', ' ');
-    place.controllers = split_words(listed, ' ');
-  }
-  // v2 first; of v1 no two hierarchies have the same controller (cgroups(7)).
-  std::ranges::sort(places, [](const CgroupPlace& a, const CgroupPlace& b) { return a.version > b.version; });
+  const CgroupGrounds grounds = find_cgroup_grounds();
   std::vector<CgroupController> out;
-  for (const char* name : {"memory", "cpu", "pids"}) {
+  for (size_t i = 0; i < grounds.size(); ++i) {
+    const CgroupGround& ground = grounds[i];
     CgroupController controller;
-    controller.name = name;
-    controller.error = ENOENT;
-    for (const CgroupPlace& place : places) {
-      if (std::ranges::find(place.controllers, name) == place.controllers.end()) continue;
-      controller.version = place.version;
-      controller.folder = place.folder;
-      controller.error = make_group(place.folder);
-      break;
-    }
+    controller.name = name_of(kControllers[i]);
+    controller.version = ground.version;
+    controller.folder = ground.folder;
+    controller.fault = ground.fault;
+    if (ground.usable() && ground.kind != CgroupGround::Kind::kSystemd) controller.error = make_group(ground.folder);
     out.push_back(std::move(controller));
   }
   return out;

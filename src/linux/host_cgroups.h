@@ -14,10 +14,11 @@ struct CgroupPlace {
   int version = 0;
   std::string folder;
   std::vector<std::string> controllers;
+  std::string mount_point{};
 };
 [[nodiscard]] std::vector<CgroupPlace> cgroup_places(std::string_view mountinfo, std::string_view self_cgroup);
 
-// memory, cpu and pids: v2 where it has the controller, else v1. A trial group is made in each folder and removed.
+// memory, cpu and pids, as find_cgroup_grounds() says; where it has ground a trial group is made there and removed.
 [[nodiscard]] std::vector<CgroupController> look_at_cgroups();
 
 }  // namespace belljar::linux

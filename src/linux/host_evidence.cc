@@ -115,6 +115,7 @@ HostEvidence gather_evidence(const std::string& path, const std::string& docker_
   out.mounts = try_mounts(as_root);
   out.proc = try_proc(as_root);
   out.overlay = try_overlay(as_root);
+  out.redirect = try_redirect(as_root);
   if (as_root && !out.folder.empty()) out.idmap = try_idmap(out.folder);
   out.seccomp = try_seccomp();
 
@@ -125,7 +126,8 @@ HostEvidence gather_evidence(const std::string& path, const std::string& docker_
   out.cgroups = look_at_cgroups();
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) out.open_files = files.rlim_max;
-  out.bwrap = find_in_path(path, "bwrap");
+  out.bwrap = find_bubblewrap(path);
+  if (out.bwrap.fault.empty()) out.bwrap_said = try_bubblewrap(out.bwrap);
   look_at_docker(out, path, docker_host);
   return out;
 }

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "linux/bubblewrap.h"
+
 namespace belljar::linux {
 
 // The outcome of doing a thing for real in a child that then goes away with all it made.
@@ -24,6 +26,7 @@ struct CgroupController {
   int version = 0;     // 1 or 2; 0: in no hierarchy that is mounted here
   std::string folder;  // of the own group
   int error = 0;       // errno of making a group there
+  std::string fault;   // why none can be made, known without trying
 };
 
 struct HostEvidence {
@@ -48,6 +51,7 @@ struct HostEvidence {
   Trial mounts;                // a tmpfs by the new mount API, attached
   Trial proc;                  // a new proc in a new pid namespace
   Trial overlay;               // an overlay of two tmpfs folders
+  Trial redirect;              // of a network namespace's own connections, by nf_tables
   std::optional<Trial> idmap;  // an id-mapped bind of `folder`; only tried as root
   Trial seccomp;               // the agent's filter installed
 
@@ -57,7 +61,8 @@ struct HostEvidence {
   std::vector<CgroupController> cgroups;  // memory, cpu, pids
   uint64_t open_files = 0;                // the hard RLIMIT_NOFILE
 
-  std::string bwrap;          // its path, empty: not found in PATH
+  Bubblewrap bwrap;
+  std::string bwrap_said;     // what it said when it was to make the tier's namespaces; empty: it made them
   std::string docker;         // its path
   std::string docker_socket;  // where the engine is asked
   int docker_error = 0;       // errno of connecting there

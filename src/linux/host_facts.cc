@@ -179,8 +179,10 @@ HostFact judge_cgroups(const HostEvidence& evidence) {
     } else {
       fact.why += " v" + std::to_string(controller.version);
     }
-    if (controller.error != 0) fact.ok = false;
-    if (controller.error != 0 && controller.version != 0) {
+    if (controller.error != 0 || !controller.fault.empty()) fact.ok = false;
+    if (controller.version != 0 && !controller.fault.empty()) {
+      fact.why += " not ours: " + controller.fault;
+    } else if (controller.error != 0) {
       fact.why +=
           " not ours: mkdir in " + base::shell_quote(controller.folder) + ": " + std::strerror(controller.error);
     }
@@ -201,6 +203,17 @@ HostFact judge_cgroups(const HostEvidence& evidence) {
   return fact;
 }
 
+HostFact judge_redirect(const HostEvidence& evidence) {
+  const bool kernel = std::string_view(evidence.redirect.step) == "nf_tables redirect";
+  return from_trial(
+      "redirect", Need::kByName, "nf_tables with redirect", evidence.redirect,
+      "a network namespace leads its own connections to a port of its own",
+      kernel ? "Load the parts of the kernel that do it: sudo modprobe -a nf_tables nft_chain_nat nft_redir\n"
+               "Without them programs that read no proxy variable reach no host (transparent = \"auto\"), or no "
+               "session starts (\"required\")."
+             : namespace_remedy(evidence, evidence.redirect));
+}
+
 HostFact judge_overlay(const HostEvidence& evidence) {
   return from_trial(
       "overlay", Need::kWorkspace, "overlay filesystem", evidence.overlay, "mounted in a namespace",
@@ -208,13 +221,22 @@ HostFact judge_overlay(const HostEvidence& evidence) {
 }
 
 HostFact judge_bwrap(const HostEvidence& evidence) {
-  const bool ok = !evidence.bwrap.empty();
-  return {"bwrap",
-          Need::kBwrap,
-          ok,
-          "bubblewrap",
-          ok ? evidence.bwrap : "no bwrap in PATH",
-          ok ? "" : "sudo apt-get install bubblewrap"};
+  const Bubblewrap& bwrap = evidence.bwrap;
+  HostFact fact{"bwrap", Need::kBwrap, false, "bubblewrap", bwrap.fault, bwrap.remedy};
+  if (!bwrap.fault.empty()) {
+    if (!bwrap.path.empty()) fact.why = bwrap.path + ": " + fact.why;
+    return fact;
+  }
+  fact.ok = evidence.bwrap_said.empty();
+  fact.why = fact.ok ? bwrap.path + ", version " + to_text(bwrap.version) + ", made every namespace"
+                     : base::escape(evidence.bwrap_said);
+  if (fact.ok && bwrap.follows_links()) {
+    fact.why += "; below " + to_text(kFirstWithoutLinks) +
+                " it follows links that appear while it sets up (CVE-2026-87766), so no two sessions may write to a "
+                "folder";
+  }
+  if (!fact.ok) fact.remedy = bubblewrap_remedy(evidence.bwrap_said);
+  return fact;
 }
 
 HostFact judge_docker(const HostEvidence& evidence) {
@@ -257,6 +279,7 @@ std::vector<HostFact> judge(const HostEvidence& evidence) {
   facts.push_back(judge_landlock(evidence));
   facts.push_back(judge_open_files(evidence));
   facts.push_back(judge_cgroups(evidence));
+  facts.push_back(judge_redirect(evidence));
   facts.push_back(judge_overlay(evidence));
   facts.push_back(judge_bwrap(evidence));
   facts.push_back(judge_docker(evidence));

@@ -13,6 +13,7 @@ enum class Need : uint8_t {
   kJail,       // without it the jail refuses to start
   kHardening,  // a second wall; the jail starts without it and says so
   kLimits,     // limits of memory, cpu and pids
+  kByName,     // the way out for programs that know no proxy
   kWorkspace,  // overlay workspaces
   kBwrap,      // the bwrap tier
   kDocker,     // the docker tier
@@ -28,7 +29,7 @@ struct HostFact {
 };
 
 // One value of each of the keys kernel, user_namespaces, namespaces, mounts, proc, seccomp, id_mapped,
-// landlock, open_files, cgroups, overlay, bwrap and docker; id_mapped only for root. Pure.
+// landlock, open_files, cgroups, redirect, overlay, bwrap and docker; id_mapped only for root. Pure.
 [[nodiscard]] std::vector<HostFact> judge(const HostEvidence& evidence);
 
 // True when every fact that the jail needs is ok.

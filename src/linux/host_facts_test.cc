@@ -51,7 +51,7 @@ HostEvidence good_host() {
     out.cgroups.push_back(controller);
   }
   out.open_files = 1048576;
-  out.bwrap = "/usr/bin/bwrap";
+  out.bwrap = {"/usr/bin/bwrap", {0, 12, 0}, "", ""};
   out.docker = "/usr/bin/docker";
   out.docker_socket = "/var/run/docker.sock";
   return out;
@@ -60,7 +60,7 @@ HostEvidence good_host() {
 // Every trial that starts with a user namespace fails as the first did.
 HostEvidence without_user_namespaces(int error, const char* step) {
   HostEvidence out = good_host();
-  out.user_namespace = out.namespaces = out.mounts = out.proc = out.overlay = Trial{error, step};
+  out.user_namespace = out.namespaces = out.mounts = out.proc = out.overlay = out.redirect = Trial{error, step};
   return out;
 }
 
@@ -76,7 +76,7 @@ HostFact judged(const HostEvidence& evidence, const std::string& key) {
 
 TEST(HostFacts, AGoodHostHasNoGap) {
   const auto facts = judge(good_host());
-  EXPECT_EQ(facts.size(), 12U);
+  EXPECT_EQ(facts.size(), 13U);
   for (const HostFact& one : facts) {
     EXPECT_TRUE(one.ok) << one.key;
     EXPECT_TRUE(one.remedy.empty()) << one.key;
@@ -105,8 +105,11 @@ TEST(HostFacts, EachGapIsSeenAndHasARemedy) {
       {"open_files", false, [](HostEvidence& e) { e.open_files = 1024; }},
       {"cgroups", false, [](HostEvidence& e) { e.cgroups[1].error = EACCES; }},
       {"cgroups", false, [](HostEvidence& e) { e.cgroups.clear(); }},
+      {"redirect", false, [&](HostEvidence& e) { e.redirect = refused; }},
+      {"redirect", false, [&](HostEvidence& e) { e.redirect = Trial{ENOENT, "nf_tables redirect"}; }},
       {"overlay", false, [&](HostEvidence& e) { e.overlay = refused; }},
-      {"bwrap", false, [](HostEvidence& e) { e.bwrap.clear(); }},
+      {"bwrap", false, [](HostEvidence& e) { e.bwrap = {"", {}, "there is no bwrap in PATH", "install it"}; }},
+      {"bwrap", false, [](HostEvidence& e) { e.bwrap_said = "bwrap: No permissions to create new namespace"; }},
       {"docker", false, [](HostEvidence& e) { e.docker.clear(); }},
       {"docker", false, [](HostEvidence& e) { e.docker_error = ECONNREFUSED; }},
       {"docker", false, [](HostEvidence& e) { e.docker_error = EACCES; }},
@@ -269,6 +272,7 @@ TEST(HostTrials, SeeARefusal) {
   EXPECT_EQ(refused_at([] { return try_mounts(false); }, "unshare CLONE_NEWUSER"), 0);
   EXPECT_EQ(refused_at([] { return try_proc(true); }, "unshare CLONE_NEWNS"), 0);
   EXPECT_EQ(refused_at([] { return try_overlay(true); }, "unshare CLONE_NEWNS"), 0);
+  EXPECT_EQ(refused_at([] { return try_redirect(true); }, "unshare CLONE_NEWNET"), 0);
   EXPECT_EQ(refused_at([] { return try_idmap("/tmp"); }, "user namespace for the map"), 0);
 }
 

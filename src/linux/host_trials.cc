@@ -17,8 +17,11 @@
 #include <cstring>
 
 #include "base/fd.h"
+#include "linux/local_route.h"
+#include "linux/loopback.h"
 #include "linux/seal.h"
 #include "linux/seccomp_filter.h"
+#include "linux/tcp_redirect.h"
 
 namespace belljar::linux {
 namespace {
@@ -165,6 +168,21 @@ int overlay_body(Steps& steps, const void* as_root) {
                                            "lowerdir=/tmp/lower,upperdir=/tmp/upper,workdir=/tmp/work"));
 }
 
+int redirect_body(Steps& steps, const void* as_root) {
+  if (!*static_cast<const bool*>(as_root)) {
+    if (const int e = enter_user_namespace(steps)) return e;
+  }
+  if (const int e = steps.done("unshare CLONE_NEWNET", unshare(CLONE_NEWNET))) return e;
+  steps.now = "bring up lo";
+  if (const int e = bring_up_loopback()) return e;
+  bool v6 = false;
+  steps.now = "local route";
+  if (const int e = add_synthetic_routes(v6)) return e;
+  steps.now = "nf_tables redirect";
+  constexpr uint16_t kAnyPort = 61081;
+  return redirect_synthetic_tcp(kAnyPort);
+}
+
 // A child that waits in a new user namespace until this object goes.
 class Holder {
  public:
@@ -253,6 +271,10 @@ Trial try_mounts(bool as_root) {
 Trial try_proc(bool as_root) {
   return run(proc_body, &as_root);
 }
+Trial try_redirect(bool as_root) {
+  return run(redirect_body, &as_root);
+}
+
 Trial try_overlay(bool as_root) {
   return run(overlay_body, &as_root);
 }

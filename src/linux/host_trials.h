@@ -14,6 +14,7 @@ namespace belljar::linux {
 [[nodiscard]] Trial try_mounts(bool as_root);
 [[nodiscard]] Trial try_proc(bool as_root);
 [[nodiscard]] Trial try_overlay(bool as_root);
+[[nodiscard]] Trial try_redirect(bool as_root);
 [[nodiscard]] Trial try_idmap(const std::string& folder);
 [[nodiscard]] Trial try_seccomp();
 

@@ -21,9 +21,18 @@ struct [[gnu::packed]] PathBeneathAttr {
   int32_t parent_fd;
 };
 static_assert(sizeof(PathBeneathAttr) == 12);
+struct NetPortAttr {
+  uint64_t allowed_access;
+  uint64_t port;
+};
 
 constexpr uint32_t kCreateRulesetVersion = 1U << 0U;
 constexpr int kRulePathBeneath = 1;
+constexpr int kRuleNetPort = 2;
+
+constexpr int kTcpAbi = 4;
+constexpr uint64_t kBindTcp = 1U << 0U;     // ABI 4
+constexpr uint64_t kConnectTcp = 1U << 1U;  // ABI 4
 
 constexpr uint64_t kExecute = 1U << 0U;
 constexpr uint64_t kWriteFile = 1U << 1U;
@@ -74,7 +83,12 @@ int add_rule(int ruleset, const LandlockRule& rule, uint64_t handled) {
   return syscall(SYS_landlock_add_rule, ruleset, kRulePathBeneath, &attr, 0) == 0 ? 0 : errno;
 }
 
-int fill_and_enforce(int ruleset, std::span<const LandlockRule> rules, uint64_t handled) {
+int fill_and_enforce(int ruleset, std::span<const LandlockRule> rules, uint64_t handled,
+                     std::span<const uint16_t> ports) {
+  for (const uint16_t port : ports) {
+    const NetPortAttr attr{kConnectTcp, port};
+    if (syscall(SYS_landlock_add_rule, ruleset, kRuleNetPort, &attr, 0) != 0) return errno;
+  }
   if (handled != 0) {
     for (const LandlockRule& rule : rules) {
       if (const int error = add_rule(ruleset, rule, handled); error != 0) return error;
@@ -94,22 +108,23 @@ LandlockFeatures landlock_features(int abi) {
   return {.files = abi >= 2, .abstract_sockets = abi >= 6, .signals = abi >= 6};
 }
 
-int landlock_restrict(std::span<const LandlockRule> rules, LandlockFeatures features) {
+int landlock_restrict(std::span<const LandlockRule> rules, LandlockFeatures features, std::span<const uint16_t> ports) {
   const int abi = landlock_abi();
   const LandlockFeatures offered = landlock_features(abi);
   if ((features.files && !offered.files) || (features.abstract_sockets && !offered.abstract_sockets) ||
-      (features.signals && !offered.signals)) {
+      (features.signals && !offered.signals) || (features.tcp && abi < kTcpAbi) || (!features.tcp && !ports.empty())) {
     return EOPNOTSUPP;
   }
   RulesetAttr attr{};
   if (features.files) attr.handled_access_fs = handled_files(abi);
   if (features.abstract_sockets) attr.scoped |= kScopeAbstractUnixSocket;
   if (features.signals) attr.scoped |= kScopeSignal;
-  if (attr.handled_access_fs == 0 && attr.scoped == 0) return EOPNOTSUPP;
+  if (features.tcp) attr.handled_access_net = kBindTcp | kConnectTcp;
+  if (attr.handled_access_fs == 0 && attr.handled_access_net == 0 && attr.scoped == 0) return EOPNOTSUPP;
   // An older kernel takes the longer struct as long as the fields it does not know are zero (copy_struct_from_user).
   const long ruleset = syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
   if (ruleset < 0) return errno;
-  const int error = fill_and_enforce(static_cast<int>(ruleset), rules, attr.handled_access_fs);
+  const int error = fill_and_enforce(static_cast<int>(ruleset), rules, attr.handled_access_fs, ports);
   close(static_cast<int>(ruleset));
   return error;
 }

@@ -2,9 +2,9 @@
 // visible is bounded once more by a list of trees, and two ways out that no mount covers are shut: abstract unix
 // sockets and signals.
 //
-// TCP port rules (ABI 4) are not used: a rule names one port, there is no "any", and they see no addresses. In a
-// network namespace of its own the guest needs every port of its own loopback and there is nothing else to reach; with
-// the host's network it may connect anywhere by definition.
+// TCP port rules (ABI 4) are not used for the guest: a rule names one port, there is no "any", and they see no
+// addresses. In a network namespace of its own the guest needs every port of its own loopback and there is nothing else
+// to reach; with the host's network it may connect anywhere by definition. The launcher uses them on itself.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,7 @@ struct LandlockFeatures {
   bool files = false;             // ABI 1; see below for ABI 1 itself
   bool abstract_sockets = false;  // ABI 6: no connect to abstract sockets made outside of the domain
   bool signals = false;           // ABI 6: no signal to a process outside of the domain
+  bool tcp = false;  // ABI 4: no bind, and connect only to the ports given; to be asked for, never in what is offered
 };
 
 // All that `abi` can restrict. `files` starts at ABI 2: ABI 1 has no right for moving a file to another folder and so
@@ -42,6 +43,8 @@ struct LandlockFeatures {
 // Returns 0 or an errno: EOPNOTSUPP when a feature asked for is not in this kernel's ABI or when none is asked for (it
 // never restricts less than asked), EBADF for a bad descriptor, EPERM without no_new_privs, E2BIG under 16 domains.
 // Uses no heap; safe in a vfork child.
-[[nodiscard]] int landlock_restrict(std::span<const LandlockRule> rules, LandlockFeatures features);
+// `ports` are those that TCP may be connected to with `features.tcp`; of any address, since rules see none.
+[[nodiscard]] int landlock_restrict(std::span<const LandlockRule> rules, LandlockFeatures features,
+                                    std::span<const uint16_t> ports = {});
 
 }  // namespace belljar::linux

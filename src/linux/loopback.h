@@ -14,4 +14,11 @@ namespace belljar::linux {
 // accepts on it later.
 [[nodiscard]] int listen_on_loopback(uint16_t port, int& listener);
 
+// The same on every address of the network namespace, IPv6 and IPv4 in one socket (IPV6_V6ONLY off, ipv6(7)); of IPv4
+// alone where the kernel is without IPv6.
+[[nodiscard]] int listen_on_every_address(uint16_t port, int& listener);
+
+// A non-blocking UDP socket on every address, likewise.
+[[nodiscard]] int bind_datagrams_on_every_address(uint16_t port, int& datagrams);
+
 }  // namespace belljar::linux

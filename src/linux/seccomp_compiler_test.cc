@@ -141,6 +141,29 @@ TEST(SeccompCompiler, AgreesWithTheTableForEveryInterestingArgument) {
   }
 }
 
+// With nested = true a sandbox's calls pass, whatever their arguments, and nothing else does that did not before.
+TEST(SeccompCompiler, TheNestedFilterDiffersInWhatSandboxesNeed) {
+  std::set<int> differing;
+  const std::vector<uint64_t> values{0, 1, CLONE_NEWUSER, CLONE_NEWNET | CLONE_NEWNS, TIOCSTI, S_ISUID, ~uint64_t{0}};
+  for (int number = 0; number < 1024; ++number) {
+    for (uint8_t argument = 0; argument < 3; ++argument) {
+      for (const uint64_t value : values) {
+        seccomp_data data{number, AUDIT_ARCH_X86_64, 0, {}};
+        data.args[argument] = value;
+        const uint32_t nested = run(nested_filter(), data);
+        ASSERT_EQ(nested, expected(rules::kNestedGroups, rules::kOptions, data)) << number;
+        if (nested == run(agent_filter(), data)) continue;
+        EXPECT_EQ(nested, spell(kPass)) << number;
+        differing.insert(number);
+      }
+    }
+  }
+  EXPECT_EQ(differing,
+            (std::set<int>{SYS_clone, SYS_pivot_root, SYS_chroot, SYS_mount, SYS_umount2, SYS_open_tree, SYS_move_mount,
+                           SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_fspick, SYS_mount_setattr,
+                           int{rules::kOpenTreeAttr}, SYS_unshare, SYS_setns, SYS_sethostname, SYS_setdomainname}));
+}
+
 TEST(SeccompCompiler, AnswersNothingOfAnotherArchitecture) {
   for (const uint32_t arch : {uint32_t{AUDIT_ARCH_I386}, uint32_t{AUDIT_ARCH_AARCH64}, 0U}) {
     for (int number = 0; number < 500; ++number) {

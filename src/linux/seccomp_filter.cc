@@ -14,22 +14,27 @@
 namespace belljar::linux {
 namespace {
 
-constexpr size_t kProgramSize = compile_filter(rules::kGroups, rules::kOptions).size();
-static_assert(kProgramSize <= BPF_MAXINSNS);
-
-constexpr std::array<sock_filter, kProgramSize> make_program() {
-  const auto code = compile_filter(rules::kGroups, rules::kOptions);
-  std::array<sock_filter, kProgramSize> out{};
-  for (size_t i = 0; i < kProgramSize; ++i) out[i] = code[i];
+template <const auto& groups>
+constexpr auto make_program() {
+  constexpr size_t kSize = compile_filter(groups, rules::kOptions).size();
+  static_assert(kSize <= BPF_MAXINSNS);
+  const auto code = compile_filter(groups, rules::kOptions);
+  std::array<sock_filter, kSize> out{};
+  for (size_t i = 0; i < kSize; ++i) out[i] = code[i];
   return out;
 }
 
-constinit const std::array<sock_filter, kProgramSize> kProgram = make_program();
+constinit const auto kProgram = make_program<rules::kGroups>();
+constinit const auto kNestedProgram = make_program<rules::kNestedGroups>();
 
 }  // namespace
 
 std::span<const sock_filter> agent_filter() {
   return kProgram;
+}
+
+std::span<const sock_filter> nested_filter() {
+  return kNestedProgram;
 }
 
 int install_filter(std::span<const sock_filter> program) {

@@ -110,11 +110,28 @@ base::Result<UserNamespace> UserNamespace::make(const IdMap& map) {
   const int64_t pid =
       clone_sharing_memory(CLONE_NEWUSER, nullptr, -1, stack.data(), stack.size(), &Holder::hold, out.holder_.get());
   if (pid < 0) {
-    return base::system_error("make a user namespace", "", static_cast<int>(-pid), "see 'belljar doctor'");
+    return base::system_error("make a user namespace", "", static_cast<int>(-pid),
+                              why_no_user_namespace(static_cast<int>(-pid)));
   }
   out.pid_ = static_cast<pid_t>(pid);
   BELLJAR_TRY(out.map_and_open(map));
   return out;
+}
+
+const char* why_no_user_namespace(int code) {
+  switch (code) {
+    case ENOSPC:
+      return "the limit user.max_user_namespaces, or another of /proc/sys/user, is reached: 'belljar doctor' says how "
+             "to "
+             "raise it";
+    case EPERM:
+    case EACCES:
+      return "kernel.unprivileged_userns_clone, AppArmor or a container forbids user namespaces: 'belljar doctor' "
+             "names "
+             "the remedy";
+    default:
+      return "see 'belljar doctor'";
+  }
 }
 
 bool is_mapped_uid(uid_t uid) {

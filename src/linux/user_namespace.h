@@ -48,6 +48,9 @@ class UserNamespace {
   base::Fd fd_;
 };
 
+// A hint for the errno of a clone(2) that should have made a user namespace: which setting may stand in the way.
+[[nodiscard]] const char* why_no_user_namespace(int code);
+
 // True when `uid` is an id of the caller's user namespace. Files of ids that are not all show as the overflow id, 65534
 // (user_namespaces(7), "Unmapped user and group IDs"). An unreadable map counts as mapped.
 [[nodiscard]] bool is_mapped_uid(uid_t uid);
