@@ -7,8 +7,11 @@
 #include <array>
 #include <chrono>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <utility>
+
+#include "net/hosts_file.h"
 
 namespace belljar::net {
 namespace {
@@ -26,19 +29,41 @@ class AresResolver final : public Resolver, public Alarm {
     const Id id = ++last_id_;
     Query& query = pending_[id];
     query.done = std::move(done);
-    if (!open_channel()) {
+    prepare();
+    if (hosts_) query.early.addresses = hosts_->find(host);
+    if (!query.early.addresses.empty()) {
+      query.answered_early = true;
+      query.early.status = ResolveStatus::kOk;
+    } else if (!open_channel()) {
       query.failed_early = true;
     } else {
-      inside_resolve_ = id;
-      ares_addrinfo_hints hints{};
-      hints.ai_family = AF_UNSPEC;
-      hints.ai_socktype = SOCK_STREAM;  // one node an address
-      hints.ai_flags = ARES_AI_NOSORT;  // sorting opens a socket to each address to learn its source address
-      ares_getaddrinfo(channel_, host.c_str(), nullptr, &hints, &AresResolver::answered, new Ticket{this, id});
-      inside_resolve_ = 0;
+      query.host = host;
+      ask(id, host);
     }
     arm();
     return id;
+  }
+
+  void prepare() override {
+    if (options_.hosts_file && !hosts_) hosts_.emplace();
+    (void)open_channel();
+  }
+
+  // A list that is none changes nothing.
+  void change_servers(const std::string& servers) override {
+    options_.servers = servers;
+    if (channel_ == nullptr) return;
+    // c-ares refuses while questions are under way. Those to servers that are gone would be so for a long time.
+    moving_ = true;
+    ares_cancel(channel_);
+    moving_ = false;
+    (void)ares_set_servers_ports_csv(channel_, servers.c_str());
+    std::vector<std::pair<Id, std::string>> open;
+    for (const auto& [id, query] : pending_) {
+      if (!query.answered_early && !query.failed_early) open.emplace_back(id, query.host);
+    }
+    for (const auto& [id, host] : open) ask(id, host);
+    arm();
   }
 
   void cancel(Id id) override { pending_.erase(id); }
@@ -56,6 +81,7 @@ class AresResolver final : public Resolver, public Alarm {
   };
   struct Query {
     Callback done;
+    std::string host;
     bool failed_early = false;
     bool answered_early = false;
     Resolution early;
@@ -75,17 +101,28 @@ class AresResolver final : public Resolver, public Alarm {
     ares_socket_t fd;
   };
 
+  // Not answered before this returns, but told by `arm()` then.
+  void ask(Id id, const std::string& host) {
+    inside_resolve_ = id;
+    ares_addrinfo_hints hints{};
+    hints.ai_family = AF_UNSPEC;
+    hints.ai_socktype = SOCK_STREAM;  // one node an address
+    hints.ai_flags = ARES_AI_NOSORT;  // sorting opens a socket to each address to learn its source address
+    ares_getaddrinfo(channel_, host.c_str(), nullptr, &hints, &AresResolver::answered, new Ticket{this, id});
+    inside_resolve_ = 0;
+  }
+
   bool open_channel() {
     if (channel_ != nullptr) return true;
     ares_options options{};
-    std::array<char, 3> lookups = {'f', 'b', '\0'};
+    // The hosts file is read here: c-ares would open it anew for each lookup.
     std::array<char, 2> dns_only = {'b', '\0'};
     // No search list and no dots needed: the name is looked up as it stands or not at all, whatever resolv.conf says.
     options.flags = ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES;
     options.ndots = 0;
     options.timeout = options_.first_timeout_ms;
     options.tries = options_.tries;
-    options.lookups = options_.hosts_file ? lookups.data() : dns_only.data();
+    options.lookups = dns_only.data();
     options.sock_state_cb = &AresResolver::socket_state;
     options.sock_state_cb_data = this;
     const int mask = ARES_OPT_FLAGS | ARES_OPT_NDOTS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_LOOKUPS |
@@ -129,9 +166,9 @@ class AresResolver final : public Resolver, public Alarm {
 
   void take(Id id, int status, const ares_addrinfo* result) {
     const auto found = pending_.find(id);
-    if (found == pending_.end()) return;
+    if (found == pending_.end() || moving_) return;  // cancelled, or about to be asked again
     Resolution resolution = translate(status, result);
-    if (inside_resolve_ == id) {  // answered from /etc/hosts before ares_getaddrinfo() returned
+    if (inside_resolve_ == id) {  // answered without a question (localhost) before ares_getaddrinfo() returned
       found->second.answered_early = true;
       found->second.early = std::move(resolution);
       return;
@@ -139,6 +176,14 @@ class AresResolver final : public Resolver, public Alarm {
     const Callback done = std::move(found->second.done);
     pending_.erase(found);
     done(resolution);
+  }
+
+  static std::string host_text(std::string_view name) {
+    if (name.ends_with('.')) name.remove_suffix(1);
+    std::string out(name);
+    std::ranges::transform(out, out.begin(),
+                           [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    return out;
   }
 
   static Resolution translate(int status, const ares_addrinfo* result) {
@@ -151,8 +196,13 @@ class AresResolver final : public Resolver, public Alarm {
         }
       }
     }
-    if (!out.addresses.empty()) {
+    for (const ares_addrinfo_cname* link = result != nullptr ? result->cnames : nullptr; link != nullptr;
+         link = link->next) {
+      if (link->name != nullptr) out.aliases.push_back(host_text(link->name));
+    }
+    if (result != nullptr && !out.addresses.empty()) {
       out.status = ResolveStatus::kOk;
+      out.ttl = shortest_ttl(*result);
       return out;
     }
     switch (status) {
@@ -176,6 +226,18 @@ class AresResolver final : public Resolver, public Alarm {
     return out;
   }
 
+  // An answer of /etc/hosts has 0: the file is read anew each time.
+  static std::chrono::seconds shortest_ttl(const ares_addrinfo& result) {
+    int ttl = result.nodes != nullptr ? result.nodes->ai_ttl : 0;
+    for (const ares_addrinfo_node* node = result.nodes; node != nullptr; node = node->ai_next) {
+      ttl = std::min(ttl, node->ai_ttl);
+    }
+    for (const ares_addrinfo_cname* link = result.cnames; link != nullptr; link = link->next) {
+      ttl = std::min(ttl, link->ttl);
+    }
+    return std::chrono::seconds(std::max(ttl, 0));
+  }
+
   void deliver_early() {
     std::vector<Id> ready;
     for (const auto& [id, query] : pending_) {
@@ -186,7 +248,7 @@ class AresResolver final : public Resolver, public Alarm {
       if (found == pending_.end()) continue;  // cancelled by a callback just made
       const Query query = std::move(found->second);
       pending_.erase(found);
-      query.done(query.answered_early ? query.early : Resolution{ResolveStatus::kFailed, "no resolver", {}});
+      query.done(query.answered_early ? query.early : Resolution{ResolveStatus::kFailed, "no resolver", {}, {}});
     }
   }
 
@@ -208,6 +270,8 @@ class AresResolver final : public Resolver, public Alarm {
   AresOptions options_;
   Timer timer_;
   ares_channel channel_ = nullptr;
+  bool moving_ = false;  // questions are taken back, to be put to other servers
+  std::optional<HostsFile> hosts_;
   Id last_id_ = 0;
   Id inside_resolve_ = 0;
   std::unordered_map<Id, Query> pending_;

@@ -16,8 +16,8 @@ struct AresOptions {
   int tries = 3;                // rounds over the servers
 };
 
-// Reads /etc/resolv.conf at the first lookup only, so that a session that asks nothing pays nothing. Must not outlive
-// `loop`.
+// Reads /etc/resolv.conf at prepare() or at the first lookup only, so that a session that asks nothing pays nothing.
+// Must not outlive `loop`.
 [[nodiscard]] std::unique_ptr<Resolver> make_ares_resolver(EventLoop& loop, AresOptions options = {});
 
 }  // namespace belljar::net

@@ -28,7 +28,8 @@ constexpr uint16_t kA = 1;
 constexpr uint16_t kCname = 5;
 constexpr uint16_t kAaaa = 28;
 
-// A name server on loopback that answers from a table, counts what it is asked, and is silent about "silent.".
+// A name server on loopback that answers from a table, counts what it is asked, and is silent about "silent.", and
+// without a table about everything.
 class NameServer {
  public:
   struct Answer {
@@ -92,6 +93,7 @@ class NameServer {
       name += std::string(query.substr(at + 1, label)) + ".";
       at += label + 1;
     }
+    if (table_.empty()) return {};
     name.pop_back();
     const std::string_view question = query.substr(12, at + 5 - 12);
     const auto type = static_cast<uint16_t>(static_cast<unsigned char>(query[at + 2]));
@@ -180,7 +182,10 @@ TEST_F(AresResolverTest, OneFamilyIsEnough) {
 }
 
 TEST_F(AresResolverTest, FollowsAnAlias) {
-  EXPECT_EQ(texts(look_up("alias.example")), std::vector<std::string>{"192.0.2.9"});
+  const Resolution resolution = look_up("alias.example");
+  EXPECT_EQ(texts(resolution), std::vector<std::string>{"192.0.2.9"});
+  ASSERT_FALSE(resolution.aliases.empty());
+  for (const std::string& alias : resolution.aliases) EXPECT_EQ(alias, "target.example");
 }
 
 TEST_F(AresResolverTest, TellsTheFailuresApart) {
@@ -209,6 +214,43 @@ TEST_F(AresResolverTest, AsksForTheNameAsItStands) {
 TEST_F(AresResolverTest, ACancelledLookupTellsNobody) {
   const auto id = resolver->resolve("both.example", [](const Resolution&) { ADD_FAILURE(); });
   resolver->cancel(id);
+  EXPECT_EQ(look_up("only6.example").status, ResolveStatus::kOk);
+}
+
+// A laptop that has changed its network: the old server will never answer.
+TEST_F(AresResolverTest, WhatIsUnderWayIsPutToTheNewServers) {
+  AresOptions options;
+  const NameServer deaf({});
+  options.servers = deaf.address();
+  options.hosts_file = false;
+  options.first_timeout_ms = 3'600'000;
+  resolver = make_ares_resolver(*loop, options);
+  int answers = 0;
+  std::vector<std::string> found;
+  for (const char* host : {"both.example", "only6.example"}) {
+    resolver->resolve(host, [&](const Resolution& resolution) {
+      EXPECT_EQ(resolution.status, ResolveStatus::kOk) << resolution.detail;
+      for (const std::string& text : texts(resolution)) found.push_back(text);
+      if (++answers == 2) loop->stop();
+    });
+  }
+  const auto cancelled = resolver->resolve("alias.example", [](const Resolution&) { ADD_FAILURE(); });
+  resolver->cancel(cancelled);
+  resolver->change_servers(server.address());
+  EXPECT_EQ(answers, 0) << "called before change_servers() returned";
+  EXPECT_TRUE(loop->run());
+  std::sort(found.begin(), found.end());
+  EXPECT_EQ(found, (std::vector<std::string>{"192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::6"}));
+  EXPECT_EQ(server.queries(), 4);
+}
+
+TEST_F(AresResolverTest, AListThatIsNoneChangesNothing) {
+  resolver->resolve("both.example", [&](const Resolution& resolution) {
+    EXPECT_EQ(resolution.status, ResolveStatus::kOk);
+    loop->stop();
+  });
+  resolver->change_servers("no address");
+  EXPECT_TRUE(loop->run());
   EXPECT_EQ(look_up("only6.example").status, ResolveStatus::kOk);
 }
 

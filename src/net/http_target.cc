@@ -38,6 +38,14 @@ HttpResult<Authority> parse_authority(std::string_view text) {
   return out;
 }
 
+HttpResult<std::string> parse_origin_target(std::string_view target, std::string_view method) {
+  if (target == "*" && method == "OPTIONS") return std::string(target);
+  if (!target.starts_with('/')) return bad("the request target is no path");
+  if (target.find('#') != std::string_view::npos) return bad("a fragment in the request target");
+  if (target.find('\\') != std::string_view::npos) return bad("a backslash in the request target");
+  return std::string(target);
+}
+
 HttpResult<AbsoluteTarget> parse_absolute_target(std::string_view target, std::string_view method) {
   constexpr std::string_view kScheme = "http://";
   if (target.starts_with('/') || target == "*") {

@@ -26,4 +26,7 @@ struct AbsoluteTarget {
 // `http://authority/path?query`. Other schemes, a fragment and a backslash are refused.
 [[nodiscard]] HttpResult<AbsoluteTarget> parse_absolute_target(std::string_view target, std::string_view method);
 
+// A path with its query, or `*` with OPTIONS: what a client sends that takes us for the server itself.
+[[nodiscard]] HttpResult<std::string> parse_origin_target(std::string_view target, std::string_view method);
+
 }  // namespace belljar::net

@@ -101,6 +101,30 @@ TEST(ChunkedCopier, WritesTheCanonicalSpellingAndStopsAtItsEnd) {
   }
 }
 
+// More than 32 bits can count.
+TEST(BodyCopier, PassesBodiesBeyondFourGibibytes) {
+  constexpr uint64_t kLength = (uint64_t{1} << 32U) + 5;
+  const std::string piece(size_t{4} << 20U, 'x');
+  for (const bool chunked : {false, true}) {
+    const Framing framing{chunked ? Framing::Kind::kChunked : Framing::Kind::kLength, kLength};
+    BodyCopier copier(framing, ChunkedCopier::Extensions::kRefuse, ChunkedCopier::Output::kPlain);
+    std::string out;
+    const std::string_view begin = chunked ? "100000005\r\n" : "";
+    EXPECT_EQ(copier.copy(begin, out, piece.size()).value_or(99), begin.size());
+    uint64_t passed = 0;
+    while (passed < kLength) {
+      out.clear();
+      const auto taken = copier.copy(std::string_view(piece).substr(0, kLength - passed), out, piece.size());
+      ASSERT_TRUE(taken && *taken > 0);
+      ASSERT_EQ(out.size(), *taken);
+      EXPECT_FALSE(copier.done() && passed + *taken < kLength);
+      passed += *taken;
+    }
+    EXPECT_TRUE(copier.copy(chunked ? "\r\n0\r\n\r\n" : "", out, piece.size()));
+    EXPECT_TRUE(copier.done());
+  }
+}
+
 TEST(ChunkedCopier, RefusesOtherSpellings) {
   for (const char* in : {"\r\n", "x\r\n", "-1\r\n", "+1\r\na", "0x1\r\na", "1\na", "1\r\nab", "1\r\na\n", "1\r\na\r\r",
                          "1;ext\r\na\r\n", "1 \r\na\r\n", "1\ra", "1000000000000000\r\n", "0\r\nbad header\r\n",

@@ -92,18 +92,30 @@ base::Result<base::Fd> start_connect(const Endpoint& to) {
   return fd;
 }
 
-base::Result<Endpoint> local_endpoint(int fd) {
+namespace {
+
+using NameCall = int (*)(int, sockaddr*, socklen_t*);
+
+base::Result<Endpoint> endpoint(std::string_view operation, NameCall call, int fd) {
   sockaddr_storage address{};
   socklen_t length = sizeof address;
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    return base::system_error("getsockname", "", errno);
-  }
+  if (call(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) return base::system_error(operation, "", errno);
   const auto ip = IpAddress::from(reinterpret_cast<const sockaddr*>(&address));
-  if (!ip) return base::refuse("getsockname", "", "not an internet socket");
+  if (!ip) return base::refuse(operation, "", "not an internet socket");
   uint16_t port = 0;
   // sin_port and sin6_port are at the same place in both structures.
   std::memcpy(&port, reinterpret_cast<const char*>(&address) + offsetof(sockaddr_in, sin_port), sizeof port);
   return Endpoint{*ip, ntohs(port)};
+}
+
+}  // namespace
+
+base::Result<Endpoint> local_endpoint(int fd) {
+  return endpoint("getsockname", [](int of, sockaddr* to, socklen_t* size) { return ::getsockname(of, to, size); }, fd);
+}
+
+base::Result<Endpoint> remote_endpoint(int fd) {
+  return endpoint("getpeername", [](int of, sockaddr* to, socklen_t* size) { return ::getpeername(of, to, size); }, fd);
 }
 
 }  // namespace belljar::net

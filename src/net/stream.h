@@ -56,6 +56,9 @@ class Stream final : public Watcher {
   Transfer read(char* data, size_t size);
   Transfer write(std::string_view data);
 
+  // The peer's end of stream has arrived; bytes before it may still be unread.
+  [[nodiscard]] bool peer_ended() const { return peer_ended_; }
+
   // SO_ERROR of a connecting socket: 0 once connected.
   [[nodiscard]] int connect_error() const;
   void shutdown_write();
@@ -81,5 +84,6 @@ base::Result<base::Fd> start_connect(const Endpoint& to);
 
 // The local or remote address of a socket.
 base::Result<Endpoint> local_endpoint(int fd);
+base::Result<Endpoint> remote_endpoint(int fd);
 
 }  // namespace belljar::net

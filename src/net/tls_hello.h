@@ -31,6 +31,8 @@ class HelloReader {
   // are ignored and the verdict stays. Never keeps a reference to `bytes`.
   HelloVerdict feed(std::string_view bytes);
 
+  // Bytes taken so far: with a verdict of a whole hello, its length on the wire.
+  [[nodiscard]] size_t taken() const { return taken_; }
   [[nodiscard]] HelloVerdict verdict() const { return verdict_; }
   [[nodiscard]] const std::string& host() const { return host_; }      // untrusted text of any bytes
   [[nodiscard]] std::string_view problem() const { return problem_; }  // for kMalformed and kNotTls
