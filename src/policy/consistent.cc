@@ -22,10 +22,19 @@ std::unexpected<base::Error> contradiction(const std::string& here, const std::s
 
 base::Status check_isolation(const PolicyLayer& layer) {
   const auto& [mode, network] = std::tie(layer.mode, layer.network);
-  if (network && network->value == Network::kAllow && !layer.allow_hosts.empty()) {
-    const HostRule& rule = layer.allow_hosts.front();
-    return contradiction(rule.source, quoted("allow_hosts", to_text(rule)), quoted("network", "allow"), network->source,
+  const std::pair<std::string_view, const std::vector<HostRule>&> lists[] = {
+      {"allow_hosts", layer.allow_hosts}, {"deny_hosts", layer.deny_hosts}, {"host_ports", layer.host_ports}};
+  for (const auto& [key, rules] : lists) {
+    if (!network || network->value != Network::kAllow || rules.empty()) continue;
+    const HostRule& rule = rules.front();
+    const std::string text = rule.host_port ? std::to_string(rule.port.value_or(0)) : to_text(rule);
+    return contradiction(rule.source, quoted(key, text), quoted("network", "allow"), network->source,
                          "deny the network, or leave the hosts out: nothing holds them back");
+  }
+  if (network && network->value == Network::kAllow && layer.audit_file) {
+    return contradiction(layer.audit_file->source, quoted("audit.file", layer.audit_file->value),
+                         quoted("network", "allow"), network->source,
+                         "deny the network, or leave the file out: there is no proxy that could write it");
   }
   if (mode && mode->value == Mode::kNone && network && network->value == Network::kDeny) {
     return contradiction(mode->source, quoted("mode", "none"), quoted("network", "deny"), network->source,
@@ -34,6 +43,14 @@ base::Status check_isolation(const PolicyLayer& layer) {
   if (layer.docker_image && mode && mode->value != Mode::kDocker) {
     return contradiction(layer.docker_image->source, "docker_image", quoted("mode", name_of_value(mode->value, kModes)),
                          mode->source, "only mode = \"docker\" has an image: leave it out");
+  }
+  std::map<uint16_t, const Said<ExposedPort>*> ports;
+  for (const auto& said : layer.expose) {
+    const auto [other, added] = ports.try_emplace(said.value.host, &said);
+    if (added) continue;
+    return contradiction(said.source, quoted("expose", to_text(said.value)),
+                         quoted("expose", to_text(other->second->value)), other->second->source,
+                         "one port of this host leads to one port of the guest");
   }
   return {};
 }

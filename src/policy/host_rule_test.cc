@@ -36,6 +36,11 @@ TEST(HostRule, ReadsOneMeaningInOneSpelling) {
       {"[2001:DB8::0001]:8443", "[2001:db8::1]:8443"},
       {"[::1]:*", "[::1]:*"},
       {"::", "::"},
+      {"10.0.0.0/8", "10.0.0.0/8"},
+      {"192.0.2.128/25:*", "192.0.2.128/25:*"},
+      {"2001:DB8::/32", "2001:db8::/32"},
+      {"[FD00::/8]:5432", "[fd00::/8]:5432"},
+      {"192.0.2.7/32", "192.0.2.7/32"},
   };
   for (const auto& [text, canonical] : cases) {
     const auto rule = parse_host_rule(text, "here");
@@ -170,6 +175,13 @@ TEST(HostRule, MatchesWhatItNamesAndNothingElse) {
   EXPECT_TRUE(allows("example.com:*", "example.com", 22));
   EXPECT_TRUE(allows("2001:DB8::1", "[2001:db8:0:0::1]", 443));
   EXPECT_FALSE(allows("192.0.2.7", "192.0.2.8", 443));
+  EXPECT_TRUE(allows("192.0.2.128/25", "192.0.2.255", 443));
+  EXPECT_FALSE(allows("192.0.2.128/25", "192.0.2.127", 443));
+  EXPECT_FALSE(allows("192.0.2.0/24", "192.0.2.7.example", 443));
+  EXPECT_TRUE(allows("[2001:db8::/31]:*", "2001:db9::1", 22));
+  EXPECT_FALSE(allows("2001:db8::/31", "2001:dba::1", 443));
+  EXPECT_FALSE(allows("2000::/3", "32.0.0.1", 443)) << "the bits alone do not make an address";
+  EXPECT_TRUE(matches(parse_deny_rule("example.com", "").value(), "example.com", 22)) << "denied on every port";
   EXPECT_FALSE(matches(HostRule{}, "", 443));
 }
 
@@ -202,12 +214,14 @@ std::string drawn_host() {
 }
 
 std::string drawn_text() {
-  switch (*rc::gen::inRange(0, 5)) {
+  switch (*rc::gen::inRange(0, 6)) {
     case 0:
       return *near_hosts();
     case 1:
       return *rc::gen::string<std::string>();
     case 2:
+      return pick({"10.0.0.0/8", "1.2.3.4/32", "[fe80::/10]", "2001:DB8::/32", "1.2.3.4/8"}) + pick({"", ":*", ":1"});
+    case 3:
       return pick({"1.2.3.4", "::1", "[::1]", "[2001:DB8:0::A]", "FE80::", "[1::2%3]"}) + pick({"", ":*", ":1"});
     default:
       return drawn_host() + pick({"", "", ":*", ":65535", ":0"});
@@ -235,6 +249,38 @@ RC_GTEST_PROP(CanonicalHost, IsIdempotentAndAgreesWithTheRule, ()) {
   RC_ASSERT(rule.has_value());
   RC_ASSERT(matches(*rule, *host, 443));
   RC_ASSERT(rule->pattern == *host);
+}
+
+// Two different hosts under one rule: only a wildcard or a range does that.
+RC_GTEST_PROP(HostRule, MatchesOneHostUnlessItIsAWildcardOrARange, ()) {
+  const auto rule = parse_host_rule(drawn_text(), "");
+  if (!rule) return;
+  const bool several = rule->pattern.starts_with("*.") || rule->pattern.find('/') != std::string::npos;
+  std::vector<std::string> matched;
+  for (int i = 0; i < 8; ++i) {
+    const auto host = canonical_host(i == 0 ? rule->pattern : drawn_host());
+    if (host && matches_host(*rule, *host)) matched.push_back(*host);
+  }
+  RC_CLASSIFY(matched.size() > 1, "several hosts");
+  if (several) return;
+  for (const std::string& host : matched) RC_ASSERT(host == rule->pattern);
+}
+
+TEST(HostRule, RefusesRangesThatAreNone) {
+  const auto message = [](const char* text) {
+    const auto rule = parse_host_rule(text, "");
+    return rule ? "accepted" : rule.error().message();
+  };
+  EXPECT_TRUE(std::string(message("10.0.0.1/8")).contains("write 10.0.0.0/8, or the address alone"));
+  EXPECT_TRUE(std::string(message("10.0.0.0/33")).contains("not a range of addresses"));
+  EXPECT_TRUE(std::string(message("10.0.0.0/08")).contains("not a range of addresses"));
+  EXPECT_TRUE(std::string(message("0.0.0.0/0")).contains("every host"));
+  EXPECT_TRUE(std::string(message("::/0")).contains("every host"));
+  EXPECT_TRUE(std::string(message("127.0.0.0/8")).contains("grant one port of it by host_ports"));
+  EXPECT_TRUE(std::string(message("10.0.0/8")).contains("notation that programs read differently"));
+  EXPECT_TRUE(std::string(message("::ffff:10.0.0.0/104")).contains("an IPv4 address written as IPv6"));
+  EXPECT_TRUE(std::string(message("example.com/24")).contains("holds a path"));
+  EXPECT_TRUE(std::string(message("[10.0.0.0/8")).contains("a '[' without its ']'"));
 }
 
 }  // namespace

@@ -124,6 +124,8 @@ class Builder {
   // open node grows.
   Node* add(Node node) {
     if (stack_.empty()) {
+      // A program that has nothing to say may write `null`: the same as nothing.
+      if (node.kind == Node::Kind::kNull) node.kind = Node::Kind::kTable;
       if (node.kind != Node::Kind::kTable) {
         fail(node.at, "expected an object, found " + std::string(kind_text(node.kind)), "write { … }");
         return nullptr;

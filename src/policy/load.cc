@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <iterator>
 
 #include "base/io.h"
 #include "base/text.h"
@@ -16,14 +17,6 @@
 
 namespace belljar::policy {
 namespace {
-
-base::Result<std::string> read_policy_file(const std::string& path, bool named_by_policy) {
-  auto text = base::read_regular_file(path, kMaxDocument, !named_by_policy);
-  if (!text && text.error().code == EFBIG) {
-    return base::refuse("read", path, "larger than 256 KiB", "a policy is a short file: is this the right one?");
-  }
-  return text;
-}
 
 // `path` without `.` and `..`, as text alone: the same spelling is the same file. Other spellings end at the depth
 // bound.
@@ -94,6 +87,14 @@ class LayerReader {
 
 }  // namespace
 
+base::Result<std::string> read_policy_file(const std::string& path, bool named_by_policy) {
+  auto text = base::read_regular_file(path, kMaxDocument, !named_by_policy);
+  if (!text && text.error().code == EFBIG) {
+    return base::refuse("read", path, "larger than 256 KiB", "a policy is a short file: is this the right one?");
+  }
+  return text;
+}
+
 base::Result<std::vector<PolicyLayer>> read_layers(const std::string& file, const FileReader& reader) {
   std::vector<PolicyLayer> layers;
   BELLJAR_ASSIGN(std::string text, reader(file, false));
@@ -101,19 +102,21 @@ base::Result<std::vector<PolicyLayer>> read_layers(const std::string& file, cons
   return layers;
 }
 
-base::Result<Policy> load(const std::optional<std::string>& file, const FlagOverrides& flags) {
-  std::vector<PolicyLayer> layers;
+base::Result<Policy> load(const std::vector<PolicyLayer>& standing, const std::optional<std::string>& file,
+                          const FlagOverrides& flags) {
+  std::vector<PolicyLayer> layers{built_in_layer()};
+  layers.insert(layers.end(), standing.begin(), standing.end());
   if (file) {
-    BELLJAR_ASSIGN(layers, read_layers(*file, read_policy_file));
+    BELLJAR_ASSIGN(std::vector<PolicyLayer> read, read_layers(*file, read_policy_file));
+    std::ranges::move(read, std::back_inserter(layers));
   }
-  layers.insert(layers.begin(), built_in_layer());
   BELLJAR_ASSIGN(PolicyLayer said, flags_layer(flags));
   layers.push_back(std::move(said));
   return merge(layers);
 }
 
 base::Result<Policy> check(const std::string& file) {
-  return load(file, {});
+  return load({}, file, {});
 }
 
 base::Result<std::string> check_text(const std::string& file) {

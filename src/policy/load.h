@@ -13,9 +13,11 @@
 
 namespace belljar::policy {
 
-// The policy of a launch: built-in policy, then what `file` extends (in the order written, each with what it extends
-// itself), then `file`, then the flags. Without a file: the built-in policy and the flags.
-[[nodiscard]] base::Result<Policy> load(const std::optional<std::string>& file, const FlagOverrides& flags);
+// The policy of a launch: built-in policy, then `standing` (what a person said for all launches or for this folder,
+// lowest first), then what `file` extends (in the order written, each with what it extends itself), then `file`, then
+// the flags.
+[[nodiscard]] base::Result<Policy> load(const std::vector<PolicyLayer>& standing,
+                                        const std::optional<std::string>& file, const FlagOverrides& flags);
 
 // The policy of a file alone, as `belljar policy check` and `belljar policy show` judge it.
 [[nodiscard]] base::Result<Policy> check(const std::string& file);
@@ -29,6 +31,9 @@ namespace belljar::policy {
 // Reads a file whole. `named_by_policy` is true for files that `extends` names: those may not be symbolic links, since
 // whoever can write beside a policy could else make it quote any file.
 using FileReader = std::function<base::Result<std::string>(const std::string& path, bool named_by_policy)>;
+
+// The FileReader of every other function here: a regular file of at most 256 KiB.
+[[nodiscard]] base::Result<std::string> read_policy_file(const std::string& path, bool named_by_policy);
 
 constexpr int kMaxExtendsDepth = 8;
 constexpr int kMaxExtendsFiles = 32;

@@ -133,7 +133,7 @@ TEST_F(PolicyFiles, AreCheckedAndShown) {
   EXPECT_EQ(show_text(file, true).value(), show_json(check(file).value()));
   FlagOverrides flags;
   flags.allow_hosts = {"b.test"};
-  EXPECT_EQ(load(file, flags)->isolation.allow_hosts.size(), 2U);
+  EXPECT_EQ(load({}, file, flags)->isolation.allow_hosts.size(), 2U);
 }
 
 TEST(Show, SaysEverySettingWithItsSource) {
@@ -152,6 +152,7 @@ allow_hosts = [
 
 [files]
 home = "agent"  # built-in policy
+toolchains = "auto"  # built-in policy
 
 [limits]
 pids = 50  # p.toml:5:8
@@ -161,6 +162,9 @@ wall = "1h30m"  # p.toml:4:8
 
 [env.set]
 A = "\""  # p.toml:7:5
+
+[terminal]
+clipboard = "deny"  # built-in policy
 )");
   EXPECT_EQ(show_json(policy.value()), R"({
   "git": "read",
@@ -172,7 +176,8 @@ A = "\""  # p.toml:7:5
     ]
   },
   "files": {
-    "home": "agent"
+    "home": "agent",
+    "toolchains": "auto"
   },
   "limits": {
     "pids": 50,
@@ -182,6 +187,9 @@ A = "\""  # p.toml:7:5
     "set": {
       "A": "\""
     }
+  },
+  "terminal": {
+    "clipboard": "deny"
   }
 }
 )");
@@ -217,6 +225,12 @@ Agent drawn_agent() {
   agent.commands = drawn_list([] { return pick({"mine", "with space", "q\"", "\xc3\xbc"}); });
   agent.config_dirs = drawn_list([] { return "~/" + pick({".mine", ".config/mine", "a b"}); });
   agent.config_files = drawn_list([] { return "~/" + pick({".minerc", ".mine.json"}); });
+  agent.obeyed = drawn_list([] { return "~/" + pick({".o", ".config/o/x"}); });
+  agent.history = drawn_list([] { return "~/" + pick({".h", ".h2/{project}"}); });
+  if (*rc::gen::arbitrary<bool>()) {
+    agent.state_file = "~/.s.json";
+    agent.state_keys = drawn_list([] { return pick({"a", "b \"c"}); });
+  }
   agent.credential_env = drawn_list([] { return pick({"A_KEY", "B_TOKEN"}); });
   agent.hosts = drawn_list([] { return pick({"a.test", "*.b.test:*", "2001:db8::1", "[2001:db8::1]:1"}); });
   agent.registries = drawn_list([] { return pick({"c.test", "192.0.2.1:80"}); });
@@ -235,10 +249,19 @@ PolicyLayer drawn_layer() {
   for (const auto& text : drawn_list([] { return pick({"a.test", "*.b.test:*", "::1", "[::1]:1", "1.2.3.4:5"}); })) {
     layer.allow_hosts.push_back(parse_host_rule(text, source).value());
   }
+  for (const auto& text : drawn_list([] { return pick({"3000", "8080:80", "65535:1", "1"}); })) {
+    layer.expose.push_back({parse_exposed_port(text).value(), source});
+  }
+  if (coin()) layer.nested = {coin(), source};
+  if (coin()) layer.ask = {coin(), source};
+  if (coin()) layer.ask_seconds = {*rc::gen::inRange<uint64_t>(1, 3601), source};
+  if (coin()) layer.upstream_proxy = {pick({"environment", "http://[::1]:1", "http://p.test:3128"}), source};
+  if (coin()) layer.clipboard = {*rc::gen::element(Clipboard::kDeny, Clipboard::kAllow), source};
   layer.read = said(drawn_list(drawn_path));
   layer.write = said(drawn_list(drawn_path));
   if (coin()) layer.hide = said(drawn_list(drawn_path));
   if (coin()) layer.home = {*rc::gen::element(Home::kAgent, Home::kEmpty), source};
+  if (coin()) layer.allow_home = {coin(), source};
   if (coin()) layer.git = {*rc::gen::element(GitAccess::kRead, GitAccess::kWrite), source};
   for (const LimitSpec& spec : limit_specs()) {
     if (coin()) layer.limits[std::string(spec.name)] = {*rc::gen::inRange(spec.min, spec.max), source};

@@ -45,7 +45,7 @@ TEST(BuiltIn, IsSealed) {
   EXPECT_EQ(hosts.size(), policy.agent.hosts.size() + policy.agent.registries.size());
   EXPECT_TRUE(reachable_hosts(built_in("")).empty());
   EXPECT_TRUE(built_in("aider").agent.config_dirs.empty());
-  EXPECT_EQ(built_in(""), load(std::nullopt, {}).value());
+  EXPECT_EQ(built_in(""), load({}, std::nullopt, {}).value());
 }
 
 TEST(Merge, TakesTheLastWordForASingleValue) {
@@ -142,8 +142,11 @@ TEST(Merge, KeepsTheInnerSandboxOnWithoutABoundary) {
 TEST(Merge, EmptiesTheHomeWhenAsked) {
   const auto policy = merged({agent_layer("claude", "here"), layer_of("[files]\nhome = \"empty\"")});
   ASSERT_TRUE(policy);
-  EXPECT_TRUE(policy->agent.config_dirs.empty());
-  EXPECT_TRUE(policy->agent.config_files.empty());
+  const Agent& agent = policy->agent;
+  for (const auto* list : {&agent.config_dirs, &agent.config_files, &agent.obeyed, &agent.history, &agent.state_keys}) {
+    EXPECT_TRUE(list->empty());
+  }
+  EXPECT_EQ(agent.state_file, "");
   EXPECT_FALSE(policy->agent.credential_env.empty());
 }
 
@@ -157,7 +160,7 @@ TEST(ReachableHosts, NameEachRuleOnce) {
       {agent_layer("claude", "here"), layer_of("[isolation]\nallow_hosts = [\"api.anthropic.com\", \"a.test\"]")});
   const auto hosts = reachable_hosts(*policy);
   EXPECT_EQ(hosts.size(), policy->agent.hosts.size() + policy->agent.registries.size() + 1);
-  EXPECT_EQ(hosts.front().source, "agent claude");
+  EXPECT_EQ(hosts.front().source, "preset claude");
   EXPECT_EQ(hosts.back().source, "p.toml:2:37");
 }
 
@@ -197,6 +200,11 @@ TEST(Flags, AreCheckedLikeAFile) {
        "--env: env.allow = \"A\" contradicts env.set.A (--env) (pass the launcher's value or set one, not both)"},
       {with(&F::timeout, "soon"),
        "--timeout 'soon': not a duration (write whole numbers and d, h, m or s, such as 2h or 1h30m)"},
+      {with(&F::memory, "2G"),
+       "--memory '2G': not a size (write a whole number and B, KiB, MiB, GiB or TiB, such as 2GiB)"},
+      {with(&F::memory, "1"), "--memory '1': out of range (from 16MiB to 1024TiB)"},
+      {with(&F::cpu, "0"), "--cpu '0': out of range (from 1% to 1000000%)"},
+      {with(&F::pids, "many"), "--pids 'many': not a whole number (write digits only)"},
       {with(&F::timeout, "0"), "--timeout '0': out of range (from 1s to 366d)"},
   };
   for (const auto& [flags, message] : cases) {
@@ -213,20 +221,47 @@ TEST(Flags, SayWhatTheirWordsSay) {
   flags.net = "deny";
   flags.git = "write";
   flags.timeout = "90";
+  flags.memory = "2GiB";
+  flags.cpu = "150%";
+  flags.pids = "500";
   flags.allow_hosts = {"A.test", "a.test."};
   flags.read = {"data/", "./data", "/x//y"};
   flags.env = {"EDITOR", "EDITOR", "A=b=c", "A=b=c", "EMPTY="};
-  const auto policy = load(std::nullopt, flags);
+  const auto policy = load({}, std::nullopt, flags);
   ASSERT_TRUE(policy) << policy.error().message();
   EXPECT_EQ(policy->agent, *find_agent("codex"));
   EXPECT_EQ(policy->isolation.mode, Mode::kBwrap);
   EXPECT_EQ(policy->git, GitAccess::kWrite);
   EXPECT_EQ(policy->limits.wall_seconds, 90U);
+  EXPECT_EQ(policy->limits.memory_bytes, uint64_t{2} << 30U);
+  EXPECT_EQ(policy->limits.cpu_percent, 150U);
+  EXPECT_EQ(policy->limits.pids, 500U);
   EXPECT_EQ(texts(policy->isolation.allow_hosts), std::vector<std::string>{"a.test"});
   EXPECT_EQ(policy->isolation.allow_hosts.front().source, "--allow-host");
   EXPECT_EQ(policy->files.read, (std::vector<std::string>{"./data", "/x/y"}));
   EXPECT_EQ(policy->env.allow, std::vector<std::string>{"EDITOR"});
   EXPECT_EQ(policy->env.set, (std::map<std::string, std::string>{{"A", "b=c"}, {"EMPTY", ""}}));
+}
+
+TEST(MergeHosts, ALaterLayerReplacesTheRuleForTheSameHostAndPorts) {
+  const auto policy =
+      merged({layer_of("[isolation]\nallow_hosts = [\"a.test\", {host = \"b.test\", max_bytes = 1}]"),
+              layer_of("[isolation]\nallow_hosts = [{host = \"a.test\", methods = [\"GET\"]}, \"b.test\"]", "q.toml")});
+  ASSERT_TRUE(policy) << policy.error().message();
+  const auto& rules = policy->isolation.allow_hosts;
+  ASSERT_EQ(rules.size(), 2U);
+  EXPECT_EQ(rules[0].methods, std::vector<std::string>{"GET"});
+  EXPECT_FALSE(rules[1].max_bytes);
+}
+
+TEST(SessionRules, HaveIdsOfTheirOwnAndDenyFirst) {
+  const auto policy = merged({layer_of(
+      "[isolation]\nallow_hosts = [{host = \"a.test\", methods = [\"GET\"]}, {host = \"a.test\", methods = [\"POST\"], "
+      "paths = [\"/x\"]}]\ndeny_hosts = [\"b.test\"]\nhost_ports = [5432]")});
+  ASSERT_TRUE(policy) << policy.error().message();
+  std::vector<std::string> ids;
+  for (const HostRule& rule : session_rules(*policy)) ids.push_back(rule.id);
+  EXPECT_EQ(ids, (std::vector<std::string>{"deny:b.test", "allow:a.test", "allow:a.test#2", "host_port:5432"}));
 }
 
 }  // namespace

@@ -4,17 +4,26 @@
 
 #include "base/text.h"
 #include "policy/consistent.h"
-#include "policy/host_rule.h"
+#include "policy/hook_url.h"
+#include "policy/parse_hosts.h"
 #include "policy/preset.h"
+#include "policy/target.h"
 #include "policy/walker.h"
 
 namespace belljar::policy {
 namespace {
 
-const Names kTop = {"extends", "agent", "git", "isolation", "files", "limits", "env"};
-const Names kIsolation = {"mode", "network", "docker_image", "allow_hosts"};
-const Names kFiles = {"read", "write", "hide", "home"};
+const Names kTop = {"extends", "agent", "git",      "target", "isolation", "files",
+                    "limits",  "env",   "terminal", "audit",  "hook"};
+const Names kIsolation = {"mode",   "network", "docker_image", "allow_hosts", "deny_hosts",  "host_ports",
+                          "expose", "nested",  "transparent",  "ask",         "ask_timeout", "upstream_proxy"};
+const Names kLaunchForm = {"mode", "network", "docker_image", "allow_hosts"};
+constexpr uint64_t kMostAskSeconds = 3600;
+const Names kFiles = {"read", "write", "hide", "approve", "home", "toolchains", "allow_home"};
+const Names kTerminal = {"clipboard"};
 const Names kEnv = {"allow", "set"};
+const Names kAudit = {"file", "chain", "required"};
+const Names kHook = {"url", "token_env"};
 
 Names limit_names() {
   Names names;
@@ -26,31 +35,57 @@ bool contains(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-base::Result<std::vector<HostRule>> parse_hosts(const Section& section) {
-  const auto canonical = [](std::string_view text) -> Verdict<std::string> {
-    auto rule = parse_host_rule(text, "");
-    if (!rule) return no(std::move(rule.error().reason), std::move(rule.error().hint));
-    return to_text(*rule);
-  };
-  BELLJAR_ASSIGN(auto entries, section.list("allow_hosts", canonical));
-  std::vector<HostRule> rules;
-  for (const auto& [text, source] : entries) {
-    BELLJAR_ASSIGN(HostRule rule, parse_host_rule(text, source));
-    rules.push_back(std::move(rule));
+base::Status parse_exposed(const Section& section, PolicyLayer& layer) {
+  const Node* list = section.find("expose");
+  if (list == nullptr) return {};
+  if (list->kind != Node::Kind::kList) return section.wrong_type(*list, "expose", "a list of ports");
+  for (const Node& node : list->items) {
+    if (node.kind != Node::Kind::kInteger && node.kind != Node::Kind::kString) {
+      return section.wrong_type(node, "expose", "a port, as 3000 or \"8080:3000\"");
+    }
+    const std::string text = node.kind == Node::Kind::kString ? node.text : std::to_string(node.integer);
+    const auto port = parse_exposed_port(text);
+    if (!port) return section.refuse(node, "expose", text, port.error());
+    const bool repeated = std::ranges::any_of(layer.expose, [&](const auto& said) { return said.value == *port; });
+    if (repeated) return section.refuse(node, "expose", text, {"listed twice", "name it once"});
+    layer.expose.push_back({*port, section.place_of(node.at)});
   }
-  return rules;
+  return {};
 }
 
-base::Status parse_isolation(const Section& section, PolicyLayer& layer) {
-  BELLJAR_TRY(section.check_keys(kIsolation));
+base::Status parse_ask(const Section& section, PolicyLayer& layer) {
+  BELLJAR_TRY(section.boolean("ask", layer.ask));
+  const Node* time = section.find("ask_timeout");
+  if (time == nullptr) return {};
+  if (time->kind != Node::Kind::kString) return section.wrong_type(*time, "ask_timeout", "a time such as \"60s\"");
+  const auto seconds = parse_duration(time->text);
+  if (!seconds) return section.refuse(*time, "ask_timeout", time->text, seconds.error());
+  if (*seconds == 0 || *seconds > kMostAskSeconds) {
+    return section.refuse(*time, "ask_timeout", time->text, {"out of bounds", "between 1s and 1h"});
+  }
+  layer.ask_seconds = {*seconds, section.place_of(time->at)};
+  return {};
+}
+
+base::Status parse_isolation(const Section& section, const Names& keys, PolicyLayer& layer) {
+  BELLJAR_TRY(section.check_keys(keys));
   BELLJAR_TRY(section.named("mode", kModes, layer.mode));
   BELLJAR_TRY(section.named("network", kNetworks, layer.network));
+  BELLJAR_TRY(section.named("transparent", kTransparents, layer.transparent));
   if (const Node* image = section.find("docker_image")) {
     BELLJAR_ASSIGN(std::string name, section.text(*image, "docker_image", parse_image));
     layer.docker_image = {std::move(name), section.place_of(image->at)};
   }
-  BELLJAR_ASSIGN(layer.allow_hosts, parse_hosts(section));
-  return {};
+  BELLJAR_ASSIGN(layer.allow_hosts, parse_allow_hosts(section));
+  BELLJAR_ASSIGN(layer.deny_hosts, parse_deny_hosts(section));
+  BELLJAR_ASSIGN(layer.host_ports, parse_host_ports(section));
+  BELLJAR_TRY(section.boolean("nested", layer.nested));
+  if (const Node* upstream = section.find("upstream_proxy")) {
+    BELLJAR_ASSIGN(std::string url, section.text(*upstream, "upstream_proxy", parse_upstream_proxy));
+    layer.upstream_proxy = {std::move(url), section.place_of(upstream->at)};
+  }
+  BELLJAR_TRY(parse_ask(section, layer));
+  return parse_exposed(section, layer);
 }
 
 base::Status parse_files(const Section& section, PolicyLayer& layer) {
@@ -58,6 +93,9 @@ base::Status parse_files(const Section& section, PolicyLayer& layer) {
   BELLJAR_ASSIGN(layer.read, section.list("read", parse_path));
   BELLJAR_ASSIGN(layer.write, section.list("write", parse_path));
   BELLJAR_ASSIGN(layer.hide, section.list("hide", parse_path));
+  BELLJAR_ASSIGN(layer.approve, section.list("approve", parse_pattern));
+  BELLJAR_TRY(section.named("toolchains", kToolchains, layer.toolchains));
+  BELLJAR_TRY(section.boolean("allow_home", layer.allow_home));
   return section.named("home", kHomes, layer.home);
 }
 
@@ -91,6 +129,36 @@ base::Status parse_env(const Section& section, PolicyLayer& layer) {
   return {};
 }
 
+base::Status parse_terminal(const Section& section, PolicyLayer& layer) {
+  BELLJAR_TRY(section.check_keys(kTerminal));
+  return section.named("clipboard", kClipboards, layer.clipboard);
+}
+
+base::Status parse_audit(const Section& section, PolicyLayer& layer) {
+  BELLJAR_TRY(section.check_keys(kAudit));
+  if (const Node* file = section.find("file")) {
+    BELLJAR_ASSIGN(std::string path, section.text(*file, "file", parse_path));
+    layer.audit_file = {std::move(path), section.place_of(file->at)};
+  }
+  BELLJAR_TRY(section.boolean("chain", layer.audit_chain));
+  return section.boolean("required", layer.audit_required);
+}
+
+base::Status take_text(const Section& section, std::string_view key, const TextParser& parse,
+                       std::optional<Said<std::string>>& out) {
+  const Node* node = section.find(key);
+  if (node == nullptr) return {};
+  BELLJAR_ASSIGN(std::string text, section.text(*node, key, parse));
+  out = {std::move(text), section.place_of(node->at)};
+  return {};
+}
+
+base::Status parse_hook(const Section& section, PolicyLayer& layer) {
+  BELLJAR_TRY(section.check_keys(kHook));
+  BELLJAR_TRY(take_text(section, "url", canonical_hook_url, layer.hook_url));
+  return take_text(section, "token_env", parse_env_name, layer.hook_token_env);
+}
+
 Verdict<std::string> parse_extends(std::string_view text) {
   if (names_file(text)) return parse_argument(text);
   if (find_agent(text) != nullptr || find_host_set(text) != nullptr) return std::string(text);
@@ -103,6 +171,7 @@ base::Status parse_sections(const Section& top, PolicyLayer& layer) {
   BELLJAR_TRY(top.check_keys(kTop));
   BELLJAR_ASSIGN(layer.extends, top.list("extends", parse_extends));
   BELLJAR_TRY(top.named("git", kGitAccesses, layer.git));
+  BELLJAR_TRY(take_text(top, "target", parse_target, layer.target));
   if (const Node* agent = top.find("agent")) {
     BELLJAR_ASSIGN(Agent parsed, parse_agent(top, *agent));
     layer.agent = {std::move(parsed), top.place_of(agent->at)};
@@ -112,9 +181,18 @@ base::Status parse_sections(const Section& top, PolicyLayer& layer) {
     base::Status (*parse)(const Section&, PolicyLayer&);
   };
   const Part parts[] = {
-      {"isolation", parse_isolation}, {"files", parse_files}, {"limits", parse_limits}, {"env", parse_env}};
+      {"isolation", [](const Section& section, PolicyLayer& to) { return parse_isolation(section, kIsolation, to); }},
+      {"files", parse_files},
+      {"limits", parse_limits},
+      {"env", parse_env},
+      {"terminal", parse_terminal},
+      {"audit", parse_audit},
+      {"hook", parse_hook}};
   for (const Part& part : parts) {
-    if (const Node* node = top.find(part.name)) BELLJAR_TRY(part.parse(top.sub(part.name, *node), layer));
+    const Node* node = top.find(part.name);
+    // `"isolation": null` of a launch leaves it to the project's default.
+    if (node == nullptr || (node->kind == Node::Kind::kNull && part.name == "isolation")) continue;
+    BELLJAR_TRY(part.parse(top.sub(part.name, *node), layer));
   }
   return {};
 }
@@ -122,7 +200,7 @@ base::Status parse_sections(const Section& top, PolicyLayer& layer) {
 bool is_launch_form(const Document& document) {
   const auto& members = document.root.members;
   return document.format == Format::kJson &&
-         std::any_of(members.begin(), members.end(), [](const Member& m) { return contains(kIsolation, m.key); });
+         std::any_of(members.begin(), members.end(), [](const Member& m) { return contains(kLaunchForm, m.key); });
 }
 
 // The launch form that other programs store and send. Its defaults are not those of our own files.
@@ -130,6 +208,7 @@ base::Status parse_launch_form(const Document& document, PolicyLayer& layer) {
   Node table = document.root;
   // Programs that write every field write an empty one for what is not said; an empty mode is an opt-out.
   std::erase_if(table.members, [&](const Member& member) {
+    if (contains(kLaunchForm, member.key) && member.value.kind == Node::Kind::kNull) return true;  // as if absent
     const bool empty = member.value.kind == Node::Kind::kString && member.value.text.empty();
     if (empty && member.key == "mode") layer.mode = {Mode::kNone, place(document.name, member.value.at)};
     return empty && (member.key == "docker_image" || member.key == "mode");
@@ -140,7 +219,8 @@ base::Status parse_launch_form(const Document& document, PolicyLayer& layer) {
                         "'" + member.key + "' cannot stand beside the keys of the launch form",
                         "write mode, network, docker_image and allow_hosts under isolation");
   }
-  BELLJAR_TRY(parse_isolation(Section(document, table, ""), layer));
+  BELLJAR_TRY(parse_isolation(Section(document, table, ""), kLaunchForm, layer));
+  layer.whole_isolation = true;
   const std::string here = place(document.name, document.root.at);
   if (!layer.mode) layer.mode = {Mode::kNone, here + ": launch form without a mode"};
   if (!layer.network) layer.network = {Network::kAllow, here + ": launch form without a network"};
@@ -155,6 +235,8 @@ std::string home_of_key(std::string_view key) {
   if (contains(kFiles, key)) return "files." + name;
   if (find_limit(key) != nullptr) return "limits." + name;
   if (contains(kEnv, key)) return "env." + name;
+  if (contains(kTerminal, key)) return "terminal." + name;
+  if (contains(kHook, key)) return "hook." + name;
   if (contains(kTop, key)) return name + ", outside the other sections";
   return {};
 }

@@ -24,7 +24,11 @@ void expect_refused(const std::string& name, const std::vector<Bad>& cases) {
   }
 }
 
-const std::string kTopKeys = "one of extends, agent, git, isolation, files, limits, env)";
+const std::string kIsolationKeys =
+    "mode, network, docker_image, allow_hosts, deny_hosts, host_ports, expose, nested, transparent, ask, ask_timeout, "
+    "upstream_proxy)";
+const std::string kTopKeys =
+    "one of extends, agent, git, target, isolation, files, limits, env, terminal, audit, hook)";
 
 TEST(ParseToml, RefusesUnknownKeysWithTheNearestName) {
   expect_refused(
@@ -32,9 +36,7 @@ TEST(ParseToml, RefusesUnknownKeysWithTheNearestName) {
       {{"gti = \"read\"", "p.toml:1:1: unknown key 'gti' (" + kTopKeys},
        {"limit = 1", "p.toml:1:1: unknown key 'limit' (did you mean 'limits'? " + kTopKeys},
        {"[isolation]\n  networks = \"deny\"",
-        "p.toml:2:3: unknown key 'networks' in [isolation] (did you mean 'network'? one of mode, network, "
-        "docker_image, "
-        "allow_hosts)"},
+        "p.toml:2:3: unknown key 'networks' in [isolation] (did you mean 'network'? one of " + kIsolationKeys},
        {"mode = \"jail\"", "p.toml:1:1: unknown key 'mode' (write it as isolation.mode)"},
        {"[files]\nwall = 3", "p.toml:2:1: unknown key 'wall' in [files] (write it as limits.wall)"},
        {"[isolation]\ngit = \"read\"",
@@ -44,8 +46,52 @@ TEST(ParseToml, RefusesUnknownKeysWithTheNearestName) {
         "scratch_bytes, scratch_files, open_files, file_bytes, wall)"},
        {"[agent]\nname = \"x\"\ncommand = []",
         "p.toml:3:1: unknown key 'command' in [agent] (did you mean 'commands'? one of name, commands, config_dirs, "
-        "config_files, credential_env, hosts, registries, env, extra_arguments)"},
+        "config_files, obeyed, history, state_file, state_keys, credential_env, hosts, registries, env, "
+        "extra_arguments)"},
        {"\"a\\u001bb\" = 1", "p.toml:1:1: unknown key 'a\\x1bb' (" + kTopKeys}});
+}
+
+TEST(ParseToml, TakesPortsAsNumbersAndAsTexts) {
+  const auto layer = parse_policy("[isolation]\nexpose = [3000, \"8080:80\"]\nnested = true", "p.toml");
+  ASSERT_TRUE(layer) << layer.error().message();
+  ASSERT_EQ(layer->expose.size(), 2U);
+  EXPECT_EQ(layer->expose[0].value, (ExposedPort{3000, 3000}));
+  EXPECT_EQ(layer->expose[1].value, (ExposedPort{8080, 80}));
+  EXPECT_EQ(layer->expose[1].source, "p.toml:2:17");
+  EXPECT_TRUE(layer->nested->value);
+  const std::string hint = ": not a port (write PORT or PORT:GUESTPORT, each 1 to 65535)";
+  expect_refused(
+      "p.toml",
+      {{"[isolation]\nexpose = 3000", "p.toml:2:10: isolation.expose: expected a list of ports, found an integer"},
+       {"[isolation]\nexpose = [true]",
+        "p.toml:2:11: isolation.expose: expected a port, as 3000 or \"8080:3000\", found true or false"},
+       {"[isolation]\nexpose = [0]", "p.toml:2:11: isolation.expose '0'" + hint},
+       {"[isolation]\nexpose = [\"1:70000\"]", "p.toml:2:11: isolation.expose '1:70000'" + hint},
+       {"[isolation]\nexpose = [1, \"1:1\"]", "p.toml:2:14: isolation.expose '1:1': listed twice (name it once)"},
+       {"[isolation]\nexpose = [1, \"1:2\"]",
+        "p.toml:2:14: expose = \"1:2\" contradicts expose = \"1\" (p.toml:2:11) (one port of this host leads to one "
+        "port of the guest)"},
+       {"[isolation]\nnested = 1", "p.toml:2:10: isolation.nested: expected true or false, found an integer"}});
+}
+
+TEST(ParseToml, TakesTheQuestionAndTheUpstreamProxy) {
+  const auto layer = parse_policy(
+      "[isolation]\nask = true\nask_timeout = \"2m\"\nupstream_proxy = \"http://Proxy.TEST.:3128/\"", "p.toml");
+  ASSERT_TRUE(layer) << layer.error().message();
+  EXPECT_TRUE(layer->ask->value);
+  EXPECT_EQ(layer->ask_seconds->value, 120U);
+  EXPECT_EQ(layer->upstream_proxy->value, "http://proxy.test:3128");
+  const std::string place = "p.toml:2:18: isolation.upstream_proxy ";
+  expect_refused(
+      "p.toml",
+      {{"[isolation]\nask = 1", "p.toml:2:7: isolation.ask: expected true or false, found an integer"},
+       {"[isolation]\nask_timeout = \"2h\"",
+        "p.toml:2:15: isolation.ask_timeout '2h': out of bounds (between 1s and 1h)"},
+       {"[isolation]\nupstream_proxy = \"http://u:p@proxy.test:1\"",
+        place + "'http://u:p@proxy.test:1': holds a user name (say \"environment\" and leave the credentials to "
+                "HTTPS_PROXY)"},
+       {"[isolation]\nupstream_proxy = \"https://proxy.test:1\"",
+        place + "'https://proxy.test:1': not the URL of an HTTP proxy (write http://HOST:PORT, or \"environment\")"}});
 }
 
 TEST(ParseToml, RefusesWrongTypes) {
@@ -53,14 +99,11 @@ TEST(ParseToml, RefusesWrongTypes) {
       "p.toml",
       {{"git = 1", "p.toml:1:7: git: expected a string, found an integer"},
        {"git = 2020-01-01", "p.toml:1:7: git: expected a string, found a date"},
-       {"isolation = 3",
-        "p.toml:1:13: isolation: expected a table, found an integer (its keys are mode, network, docker_image, "
-        "allow_hosts)"},
+       {"isolation = 3", "p.toml:1:13: isolation: expected a table, found an integer (its keys are " + kIsolationKeys},
        {"[[isolation]]\nmode = \"jail\"",
-        "p.toml:1:1: isolation: expected a table, found a list (its keys are mode, network, docker_image, "
-        "allow_hosts)"},
+        "p.toml:1:1: isolation: expected a table, found a list (its keys are " + kIsolationKeys},
        {"[isolation]\nallow_hosts = \"a.test\"",
-        "p.toml:2:15: isolation.allow_hosts: expected a list of strings, found a string"},
+        "p.toml:2:15: isolation.allow_hosts: expected a list of hosts, found a string"},
        {"[files]\nread = [\"/a\",\n  [\"/b\"]]",
         "p.toml:3:3: files.read: expected a string in this list, found a list"},
        {"[env]\nset = [\"A=1\"]", "p.toml:2:7: env.set: expected a table of names and values, found a list"},
@@ -188,7 +231,14 @@ TEST(ParseToml, RefusesDuplicatesAndContradictions) {
         "p.toml:2:10: env.allow = \"A\" contradicts env.set.A (p.toml:3:13) (pass the launcher's value or set one, not "
         "both)"},
        {"[agent]\nname = \"x\"\nconfig_dirs = [\"~/.x\"]\nconfig_files = [\"~/.x/\"]",
-        "p.toml:4:17: agent.config_files '~/.x': is also in agent.config_dirs (it is either a file or a folder)"}});
+        "p.toml:4:17: agent.config_files '~/.x': is also in agent.config_dirs (name it in one of them)"},
+       {"[agent]\nname = \"x\"\nconfig_dirs = [\"~/.x\"]\nobeyed = [\"~/.x/y\"]",
+        "p.toml:4:11: agent.obeyed '~/.x/y': lies in '~/.x' of agent.config_dirs (name the parts of that folder one by "
+        "one)"},
+       {"[agent]\nname = \"x\"\nstate_file = \"~/.x\"\nhistory = [\"~/.x\"]",
+        "p.toml:3:14: agent.state_file '~/.x': is also in agent.history (name it in one of them)"},
+       {"[agent]\nname = \"x\"\nstate_keys = [\"a\"]",
+        "p.toml:3:14: agent.state_keys: there is no state_file that they are of (add state_file = \"…\")"}});
 }
 
 TEST(ParseAny, RefusesWhatIsNoTextOrNoEnd) {
@@ -376,6 +426,10 @@ name = "mine"
 commands = ["mine"]
 config_dirs = ["~/.mine/"]
 config_files = ["~/.minerc"]
+obeyed = ["~/.m/set"]
+history = ["~/.m/{project}"]
+state_file = "~/.m.json"
+state_keys = ["a", "b"]
 credential_env = ["MINE_KEY"]
 hosts = ["API.mine.test"]
 registries = ["npm.mine.test"]
@@ -391,6 +445,7 @@ env = { MARK = "1" }
   "scratch_files": 1000, "open_files": 1024, "file_bytes": "64MiB", "wall": "1h30m"},
 "env": {"allow": ["EDITOR", "LD_PRELOAD"], "set": {"LANG": "C", "EMPTY": ""}},
 "agent": {"name": "mine", "commands": ["mine"], "config_dirs": ["~/.mine/"], "config_files": ["~/.minerc"],
+  "obeyed": ["~/.m/set"], "history": ["~/.m/{project}"], "state_file": "~/.m.json", "state_keys": ["a", "b"],
   "credential_env": ["MINE_KEY"], "hosts": ["API.mine.test"], "registries": ["npm.mine.test"],
   "extra_arguments": ["-v", "-v"], "env": {"MARK": "1"}}})";
   for (const auto& [text, name] :
@@ -418,6 +473,10 @@ env = { MARK = "1" }
     EXPECT_EQ(values(layer->env_allow), (std::vector<std::string>{"EDITOR", "LD_PRELOAD"}));
     EXPECT_EQ(layer->env_set.at("EMPTY").value, "");
     EXPECT_EQ(layer->agent->value.config_dirs, std::vector<std::string>{"~/.mine"});
+    EXPECT_EQ(layer->agent->value.obeyed, std::vector<std::string>{"~/.m/set"});
+    EXPECT_EQ(layer->agent->value.history, std::vector<std::string>{"~/.m/{project}"});
+    EXPECT_EQ(layer->agent->value.state_file, "~/.m.json");
+    EXPECT_EQ(layer->agent->value.state_keys, (std::vector<std::string>{"a", "b"}));
     EXPECT_EQ(layer->agent->value.hosts, std::vector<std::string>{"api.mine.test"});
     EXPECT_EQ(layer->agent->value.extra_arguments, (std::vector<std::string>{"-v", "-v"}));
     EXPECT_EQ(layer->agent->value.env.at("MARK"), "1");
@@ -436,6 +495,69 @@ TEST(ParseAny, EscapesTheNameOfTheFile) {
   const auto layer = parse_policy("x = 1", "a\n\x1b[31m.toml");
   ASSERT_FALSE(layer);
   EXPECT_TRUE(layer.error().message().starts_with("a\\n\\x1b[31m.toml:1:1: unknown key 'x'"));
+}
+
+TEST(ParseHosts, ATableSaysWhatTextCannot) {
+  const auto layer = parse_policy(
+      "[isolation]\nallow_hosts = [\"a.test\", { host = \"B.test\", ports = [8443, 443], methods = [\"GET\", "
+      "\"HEAD\"], "
+      "paths = [\"/v1/\"], max_bytes = \"2MiB\" }, {host = \"*.c.test:22\", tls = \"any\", max_connections = 2, "
+      "requests_per_minute = 60}, {host = \"d.test\", ports = [80, 443], tls = \"required\"}, \"10.0.0.0/8:5432\"]\n"
+      "deny_hosts = [\"x.a.test\", \"192.0.2.0/24\", \"y.test:443\"]\nhost_ports = [5432]",
+      "p.toml");
+  ASSERT_TRUE(layer) << layer.error().message();
+  ASSERT_EQ(layer->allow_hosts.size(), 5U);
+  const HostRule& table = layer->allow_hosts[1];
+  EXPECT_EQ(table.pattern, "b.test");
+  EXPECT_EQ(table.ports, (std::vector<uint16_t>{443, 8443}));
+  EXPECT_EQ(table.methods, (std::vector<std::string>{"GET", "HEAD"}));
+  EXPECT_EQ(table.paths, std::vector<std::string>{"/v1/"});
+  EXPECT_EQ(table.max_bytes, 2U << 20U);
+  EXPECT_EQ(table.source, "p.toml:2:26");
+  EXPECT_TRUE(table.only_plain_http());
+  EXPECT_EQ(layer->allow_hosts[2].tls, Tls::kAny);
+  EXPECT_EQ(layer->allow_hosts[2].port, 22);
+  EXPECT_EQ(layer->allow_hosts[2].max_connections, 2U);
+  EXPECT_EQ(layer->allow_hosts[2].requests_per_minute, 60U);
+  EXPECT_EQ(layer->allow_hosts[3].tls, Tls::kRequired);
+  EXPECT_TRUE(layer->allow_hosts[3].ports.empty()) << "80 and 443 are what no ports mean";
+  EXPECT_TRUE(layer->deny_hosts[0].any_port);
+  EXPECT_TRUE(layer->deny_hosts[1].deny);
+  EXPECT_EQ(layer->deny_hosts[2].port, 443);
+  EXPECT_TRUE(layer->host_ports[0].host_port);
+}
+
+TEST(ParseHosts, RefusesWhatATableCannotMean) {
+  const auto message = [](const std::string& entry, const std::string& key = "allow_hosts") {
+    const auto layer = parse_policy("[isolation]\n" + key + " = [" + entry + "]", "p.toml");
+    return layer ? std::string("accepted") : layer.error().message();
+  };
+  const std::string at = "p.toml:2:16: isolation.allow_hosts";
+  EXPECT_EQ(message("{}"), at + ".host: missing (name the host that this rule is for)");
+  EXPECT_TRUE(message("{host = \"a\", port = 1}")
+                  .contains("unknown key 'port' in [isolation.allow_hosts] (did you mean "
+                            "'ports'?"));
+  EXPECT_EQ(message("3"), at + ": expected a host, or a table with 'host' and its options, found an integer");
+  EXPECT_TRUE(message("{host = \"a:1\", ports = [2]}").contains("the host has a port already"));
+  EXPECT_TRUE(message("{host = \"a\", ports = []}").contains("expected a list of port numbers"));
+  EXPECT_TRUE(message("{host = \"a\", ports = [0]}").contains("allow_hosts.ports '0': not a port"));
+  EXPECT_TRUE(message("{host = \"a\", ports = [7, 7]}").contains("given twice"));
+  EXPECT_TRUE(message("{host = \"a\", methods = [\"get\"]}").contains("not an HTTP method (write it in capitals"));
+  EXPECT_TRUE(message("{host = \"a\", methods = [\"CONNECT\"]}").contains("no method of plain HTTP"));
+  for (const char* path : {"v1", "/a/../b", "/a//b", "/%61", "/a;b", "/a?b", "/."}) {
+    EXPECT_TRUE(message("{host = \"a\", paths = [\"" + std::string(path) + "\"]}").contains("allow_hosts.paths"))
+        << path;
+  }
+  EXPECT_TRUE(message("{host = \"a\", tls = \"yes\"}").contains("unknown value (one of required, any)"));
+  EXPECT_TRUE(message("{host = \"a\", tls = \"any\", methods = [\"GET\"]}").contains("contradicts methods and paths"));
+  EXPECT_TRUE(message("{host = \"a\", max_bytes = 0}").contains("out of range"));
+  EXPECT_TRUE(message("{host = \"a\", max_bytes = \"2GB\"}").contains("not a size"));
+  EXPECT_TRUE(message("{host = \"a\", max_connections = -1}").contains("out of range"));
+  EXPECT_TRUE(message("{host = \"a\"}, \"A.\"").contains("'a': given twice"));
+  EXPECT_TRUE(message("\"host.belljar\"").contains("Belljar's own name for the host (grant one port"));
+  EXPECT_TRUE(message("{host = \"a\"}", "deny_hosts").contains("expected a host, found a table"));
+  EXPECT_TRUE(message("65536", "host_ports").contains("isolation.host_ports '65536': not a port"));
+  EXPECT_TRUE(message("\"80\"", "host_ports").contains("expected a port number"));
 }
 
 }  // namespace

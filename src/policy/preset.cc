@@ -31,12 +31,47 @@ const std::vector<HostSet>& host_sets() {
   return sets;
 }
 
+std::vector<std::string> below(const std::string& folder, std::vector<std::string> names) {
+  for (std::string& name : names) name = folder + name;
+  return names;
+}
+
 Agent claude() {
   Agent agent;
   agent.name = "claude";
   agent.commands = {"claude"};
-  agent.config_dirs = {"~/.claude"};
-  agent.config_files = {"~/.claude.json"};
+  agent.config_files = {"~/.claude/.credentials.json"};
+  agent.obeyed = below("~/.claude/", {"settings.json",
+                                      "settings.local.json",
+                                      "remote-settings.json",
+                                      ".config.json",
+                                      "CLAUDE.md",
+                                      "rules",
+                                      "commands",
+                                      "agents",
+                                      "agent-memory",
+                                      "skills",
+                                      "plugins",
+                                      "cowork_plugins",
+                                      "hooks",
+                                      "workflows",
+                                      "output-styles",
+                                      "themes",
+                                      "keybindings.json",
+                                      "loop.md",
+                                      "statusline.sh",
+                                      "statusline-command.sh",
+                                      "local",
+                                      "daemon.json",
+                                      "projects/{project}/memory"});
+  // Not its shell-snapshots and session-env, which its shells read as scripts.
+  agent.history = below(
+      "~/.claude/", {"projects/{project}", "history.jsonl", "file-history", "todos", "tasks", "plans", "paste-cache"});
+  // The rest of the file says which servers, tools and folders are trusted.
+  agent.state_file = "~/.claude.json";
+  agent.state_keys = {
+      "oauthAccount",   "primaryApiKey", "userID",      "hasCompletedOnboarding", "lastOnboardingVersion", "theme",
+      "firstStartTime", "numStartups",   "tipsHistory", "promptQueueUseCount"};
   agent.credential_env = {"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"};
   agent.hosts = {"api.anthropic.com", "claude.ai", "claude.com", "platform.claude.com", "console.anthropic.com"};
   // IS_SANDBOX: started as root, the CLI refuses --dangerously-skip-permissions without it.
@@ -51,7 +86,13 @@ Agent codex() {
   Agent agent;
   agent.name = "codex";
   agent.commands = {"codex"};
-  agent.config_dirs = {"~/.codex"};
+  agent.config_files = below("~/.codex/", {"auth.json", ".credentials.json", "installation_id"});
+  agent.obeyed = below("~/.codex/", {"config.toml", "managed_config.toml", "requirements.toml", "hooks.json",
+                                     "AGENTS.md", "AGENTS.override.md", "agents", "prompts", "skills", "plugins",
+                                     "rules", "memories", "hooks", "environments", "packages"});
+  // Its SQLite files are not here: two codex on different sides of a bind would corrupt them. They are an index of the
+  // sessions, which it makes anew.
+  agent.history = below("~/.codex/", {"sessions", "archived_sessions", "session_index.jsonl", "history.jsonl", "log"});
   agent.credential_env = {"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"};
   agent.hosts = {"api.openai.com", "auth.openai.com", "chatgpt.com"};
   // `-c` holds for `codex …` and `codex exec …` alike, and a --sandbox of the person still counts; `--sandbox` here
@@ -64,7 +105,13 @@ Agent gemini() {
   Agent agent;
   agent.name = "gemini";
   agent.commands = {"gemini"};
-  agent.config_dirs = {"~/.gemini", "~/.config/gemini"};
+  agent.config_files = below("~/.gemini/", {"oauth_creds.json", "google_accounts.json", "installation_id", "user_id"});
+  agent.obeyed = below("~/.gemini/", {"settings.json", ".env", "GEMINI.md", "AGENTS.md", "commands", "agents", "skills",
+                                      "extensions", "policies", "hooks", "trustedFolders.json", "trusted_hooks.json",
+                                      "acknowledgments", "projects.json", "keybindings.json", "state.json"});
+  // Of its tmp only this: programs it downloads lie there too. And not its history folder, which holds git
+  // repositories whose config git obeys.
+  agent.history = below("~/.gemini/tmp/{folder}/", {"chats", "logs.json", "shell_history"});
   agent.credential_env = {"GEMINI_API_KEY", "GOOGLE_API_KEY"};
   agent.hosts = {"generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com", "oauth2.googleapis.com",
                  "accounts.google.com"};

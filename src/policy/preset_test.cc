@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+#include <string>
+
 #include "policy/host_rule.h"
+#include "policy/values.h"
 
 namespace belljar::policy {
 namespace {
@@ -28,13 +33,40 @@ TEST(Preset, EveryBuiltInHostIsCanonical) {
   EXPECT_GT(hosts.size(), 50U);
 }
 
-TEST(Preset, KnowsTheThreeAgentsAndTheirOwnPathsOnly) {
-  EXPECT_EQ(find_agent("claude")->config_dirs, std::vector<std::string>{"~/.claude"});
-  EXPECT_EQ(find_agent("claude")->config_files, std::vector<std::string>{"~/.claude.json"});
-  EXPECT_EQ(find_agent("codex")->config_dirs, std::vector<std::string>{"~/.codex"});
-  EXPECT_EQ(find_agent("gemini")->config_dirs, (std::vector<std::string>{"~/.gemini", "~/.config/gemini"}));
+// What a later run executes or obeys must never be the agent's to write, and no path may be said twice.
+TEST(Preset, GivesEachPathOfTheHomeOneMeaning) {
+  for (const auto name : agent_names()) {
+    const Agent& agent = *find_agent(name);
+    EXPECT_TRUE(agent.config_dirs.empty()) << name;
+    std::set<std::string> seen;
+    for (const auto* list : {&agent.config_files, &agent.obeyed, &agent.history}) {
+      EXPECT_FALSE(list->empty()) << name;
+      for (const std::string& path : *list) {
+        EXPECT_EQ(parse_home_path(path), path);
+        EXPECT_TRUE(seen.insert(path).second) << path;
+      }
+    }
+  }
   EXPECT_EQ(find_agent("aider"), nullptr);
   EXPECT_EQ(find_agent(""), nullptr);
+}
+
+TEST(Preset, LetsNoHistoryHoldWhatIsExecuted) {
+  for (const char* path : {"~/.claude/shell-snapshots", "~/.claude/session-env", "~/.claude/projects", "~/.gemini/tmp",
+                           "~/.gemini/history", "~/.claude", "~/.codex", "~/.gemini"}) {
+    for (const auto name : agent_names()) {
+      const Agent& agent = *find_agent(name);
+      EXPECT_EQ(std::count(agent.history.begin(), agent.history.end(), path), 0) << path;
+    }
+  }
+}
+
+TEST(Preset, TakesNothingThatGivesTrustFromTheStateFile) {
+  for (const char* key : {"mcpServers", "projects", "customApiKeyResponses", "allowedTools", "hasTrustDialogAccepted",
+                          "bypassPermissionsModeAccepted", "env", "hooks"}) {
+    const auto& keys = find_agent("claude")->state_keys;
+    EXPECT_EQ(std::count(keys.begin(), keys.end(), key), 0) << key;
+  }
 }
 
 TEST(Preset, FindsTheAgentBehindACommand) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "policy/host_rule.h"
 
 namespace belljar::policy {
 namespace {
@@ -68,10 +69,15 @@ std::string joined(std::string_view prefix, const std::vector<std::string_view>&
   return out;
 }
 
-Verdict<void> check_path_text(std::string_view text) {
+Verdict<void> check_pattern_text(std::string_view text) {
   if (text.empty()) return no("empty", "name a file or folder, such as ./data");
   if (text.size() > kMaxPath) return no("longer than any path", "Linux takes at most 4095 bytes");
   if (has_control(text)) return no("holds a control character", "such a path cannot be named in a policy");
+  return {};
+}
+
+Verdict<void> check_path_text(std::string_view text) {
+  if (auto good = check_pattern_text(text); !good) return good;
   if (text.find_first_of("*?") != std::string_view::npos) {
     return no("looks like a pattern, and paths are taken as they are", "name each file or the folder that holds them");
   }
@@ -167,6 +173,25 @@ Verdict<std::string> parse_path(std::string_view text) {
   return parts.front() == ".." ? joined("", parts) : joined(".", parts);
 }
 
+Verdict<std::string> parse_pattern(std::string_view text) {
+  if (auto good = check_pattern_text(text); !good) return std::unexpected(good.error());
+  const auto parts = components(text);
+  if (text.front() == '/' || text.front() == '~')
+    return no("not in the work folder", "write it relative to that folder");
+  if (std::find(parts.begin(), parts.end(), "..") != parts.end()) {
+    return no("holds '..'", "only what lies in the work folder is protected there");
+  }
+  if (parts.empty() || (parts.size() == 1 && parts.front() == "**")) {
+    return no("the whole work folder", "name what may be there, such as 'build/**' or '**/.vscode'");
+  }
+  std::string out;
+  for (const std::string_view part : parts) {
+    if (part.find("**") != std::string_view::npos && part != "**") return no("holds '**' in a name", "write one '*'");
+    out += (out.empty() ? "" : "/") + std::string(part);
+  }
+  return out;
+}
+
 Verdict<std::string> parse_home_path(std::string_view text) {
   auto path = parse_path(text);
   if (path && !path->starts_with("~/")) return no("not below the home", "write ~/…; other paths go under [files]");
@@ -225,6 +250,50 @@ Verdict<std::string> parse_argument(std::string_view text) {
   if (has_control(text)) return no("holds a control character", "write plain text");
   if (text.size() > kMaxPath) return no("longer than 4095 bytes", "no argument of a policy is that long");
   return std::string(text);
+}
+
+Verdict<ExposedPort> parse_exposed_port(std::string_view text) {
+  const size_t colon = text.find(':');
+  const auto read = [](std::string_view part, uint16_t& port) {
+    uint64_t value = 0;
+    if (!base::parse_uint(part, value) || value == 0 || value > UINT16_MAX) return false;
+    port = static_cast<uint16_t>(value);
+    return true;
+  };
+  ExposedPort out;
+  const std::string_view guest = colon == std::string_view::npos ? text : text.substr(colon + 1);
+  if (!read(text.substr(0, colon), out.host) || !read(guest, out.guest)) {
+    return no("not a port", "write PORT or PORT:GUESTPORT, each 1 to 65535");
+  }
+  return out;
+}
+
+std::string to_text(const ExposedPort& port) {
+  std::string out = std::to_string(port.host);
+  if (port.guest != port.host) out += ":" + std::to_string(port.guest);
+  return out;
+}
+
+Verdict<std::string> parse_upstream_proxy(std::string_view text) {
+  constexpr std::string_view kScheme = "http://";
+  constexpr std::string_view kHint = "write http://HOST:PORT, or \"environment\"";
+  if (text == kUpstreamOfEnvironment) return std::string(text);
+  if (!text.starts_with(kScheme)) return no("not the URL of an HTTP proxy", std::string(kHint));
+  std::string_view rest = text.substr(kScheme.size());
+  if (rest.ends_with('/')) rest.remove_suffix(1);
+  if (rest.contains('@')) {
+    return no("holds a user name", "say \"environment\" and leave the credentials to HTTPS_PROXY");
+  }
+  const size_t colon = rest.rfind(':');
+  uint64_t port = 0;
+  if (colon == std::string_view::npos || !base::parse_uint(rest.substr(colon + 1), port) || port == 0 ||
+      port > UINT16_MAX) {
+    return no("no port", std::string(kHint));
+  }
+  const auto host = canonical_host(rest.substr(0, colon));
+  if (!host) return no(host.error().reason, std::string(kHint));
+  const bool v6 = host->contains(':');
+  return std::string(kScheme) + (v6 ? "[" : "") + *host + (v6 ? "]" : "") + ":" + std::to_string(port);
 }
 
 Verdict<std::string> parse_image(std::string_view text) {

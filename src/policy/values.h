@@ -21,7 +21,12 @@ struct Named {
 inline constexpr Named<Mode> kModes[] = {
     {"none", Mode::kNone}, {"jail", Mode::kJail}, {"bwrap", Mode::kBwrap}, {"docker", Mode::kDocker}};
 inline constexpr Named<Network> kNetworks[] = {{"allow", Network::kAllow}, {"deny", Network::kDeny}};
+inline constexpr Named<Tls> kTlsUses[] = {{"required", Tls::kRequired}, {"any", Tls::kAny}};
+inline constexpr Named<Transparent> kTransparents[] = {
+    {"auto", Transparent::kAuto}, {"required", Transparent::kRequired}, {"off", Transparent::kOff}};
 inline constexpr Named<GitAccess> kGitAccesses[] = {{"read", GitAccess::kRead}, {"write", GitAccess::kWrite}};
+inline constexpr Named<Clipboard> kClipboards[] = {{"deny", Clipboard::kDeny}, {"allow", Clipboard::kAllow}};
+inline constexpr Named<Toolchains> kToolchains[] = {{"auto", Toolchains::kAuto}, {"none", Toolchains::kNone}};
 inline constexpr Named<Home> kHomes[] = {{"agent", Home::kAgent}, {"empty", Home::kEmpty}};
 
 // `one of a, b, c`, with `did you mean 'b'?` in front when one is near `word`.
@@ -60,6 +65,9 @@ template <class E, size_t n>
 // trailing slashes and `.` components go; what a link could give another meaning (`..` after a name), what looks like
 // a pattern or a variable, control characters, `~user` and `/` itself are refused.
 [[nodiscard]] Verdict<std::string> parse_path(std::string_view text);
+// A path relative to the work folder, in which `*` is any run of characters of one name and the name `**` any number of
+// names: workspace::matches().
+[[nodiscard]] Verdict<std::string> parse_pattern(std::string_view text);
 // A path of an agent's own: as parse_path(), and below `~/`.
 [[nodiscard]] Verdict<std::string> parse_home_path(std::string_view text);
 
@@ -80,6 +88,12 @@ template <class E, size_t n>
 [[nodiscard]] Verdict<std::string> parse_command_name(std::string_view text);
 // Any non-empty text without control characters.
 [[nodiscard]] Verdict<std::string> parse_argument(std::string_view text);
+// `3000`, or `8080:3000`: this host's port and the guest's. Digits only, 1 to 65535.
+[[nodiscard]] Verdict<ExposedPort> parse_exposed_port(std::string_view text);
+// As parse_exposed_port() reads it back.
+[[nodiscard]] std::string to_text(const ExposedPort& port);
+// `environment`, or `http://HOST:PORT`, canonical. No user name: credentials have no place in a policy.
+[[nodiscard]] Verdict<std::string> parse_upstream_proxy(std::string_view text);
 // An image reference as `docker run` takes it, checked for its characters only.
 [[nodiscard]] Verdict<std::string> parse_image(std::string_view text);
 

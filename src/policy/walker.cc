@@ -49,6 +49,14 @@ base::Result<std::string> Section::text(const Node& node, std::string_view key, 
   return std::move(*value);
 }
 
+base::Status Section::boolean(std::string_view key, std::optional<Said<bool>>& out) const {
+  const Node* node = find(key);
+  if (node == nullptr) return {};
+  if (node->kind != Node::Kind::kBoolean) return wrong_type(*node, key, "true or false");
+  out = {node->integer != 0, place_of(node->at)};
+  return {};
+}
+
 base::Result<std::vector<Said<std::string>>> Section::list(std::string_view key, const TextParser& parse,
                                                            bool repeats) const {
   std::vector<Said<std::string>> out;

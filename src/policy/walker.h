@@ -29,6 +29,7 @@ class Section {
 
   // The value of `key`, or null when the file does not say it.
   [[nodiscard]] const Node* find(std::string_view key) const;
+  [[nodiscard]] const Node& node() const { return node_; }
   [[nodiscard]] const std::vector<Member>& members() const { return node_.members; }
   [[nodiscard]] Section sub(std::string_view key, const Node& node) const {
     return {document_, node, path_ + std::string(key) + "."};
@@ -53,6 +54,9 @@ class Section {
                                                                   bool repeats = false) const;
   // A table of variables and their values.
   [[nodiscard]] base::Result<std::map<std::string, Said<std::string>>> variables(std::string_view key) const;
+
+  // True or false, when said.
+  [[nodiscard]] base::Status boolean(std::string_view key, std::optional<Said<bool>>& out) const;
 
   // One of `names`, when said.
   template <class E, size_t n>
