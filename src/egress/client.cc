@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "policy/host_rule.h"
 
@@ -12,7 +13,6 @@ namespace {
 
 constexpr size_t kChunk = size_t{4} << 10U;
 constexpr size_t kMaxLinger = size_t{256} << 10U;
-constexpr std::string_view kEstablished = "HTTP/1.1 200 Connection established\r\n\r\n";
 // A fatal access_denied alert (RFC 8446, section 6) in a record of version 3.1, as any client's first flight allows.
 // Without it the client would only see a broken connection.
 constexpr std::string_view kAccessDenied("\x15\x03\x01\x00\x02\x02\x31", 7);
@@ -30,20 +30,47 @@ bool accepts_json(const net::RequestHead& head) {
   return false;
 }
 
+net::SocksReply socks_reply_of(Reason reason) {
+  switch (reason) {
+    case Reason::kHostNotAllowed:
+    case Reason::kPortNotAllowed:
+    case Reason::kAddressNotPublic:
+      return net::SocksReply::kNotAllowed;
+    case Reason::kResolveFailed:
+    case Reason::kDialTimeout:
+      return net::SocksReply::kHostUnreachable;
+    case Reason::kDialFailed:
+      return net::SocksReply::kConnectionRefused;
+    default:
+      return net::SocksReply::kGeneralFailure;
+  }
+}
+
 }  // namespace
 
-void Client::welcome(Context& context, base::Fd socket) {
+std::unique_ptr<Client> Client::make(Context& context, base::Fd socket) {
   std::unique_ptr<Client> client(new Client(context));
   auto stream = net::Stream::open(context.loop, std::move(socket), *client);
-  if (!stream) return;  // epoll has no room: the socket closes
+  if (!stream) return nullptr;  // epoll has no room: the socket closes
   client->client_ = std::move(*stream);
   client->scanner_ = net::HeadScanner(context.options.head_limits);
   client->timer_.arm(context.options.head_deadline);
-  context.company.join(std::move(client));
+  return client;
 }
 
-void Client::turn_away(Context& context, base::Fd socket, Reason reason) {
-  const Denial denial{{}, 0, reason, {}, {}, {}, 1};
+void Client::welcome(Context& context, base::Fd socket) {
+  if (auto client = make(context, std::move(socket))) context.company.join(std::move(client));
+}
+
+void Client::turn_away(Context& context, base::Fd socket, Reason reason,
+                       const std::optional<Destination>& destination) {
+  Denial denial{{}, 0, reason, {}, {}, {}, 1};
+  if (destination) {
+    denial.host = destination->host;
+    denial.port = destination->port;
+    context.log.add(std::move(denial));
+    return;
+  }
   const std::string response = refusal_response(denial, false, false);
   // A new socket's send buffer takes this whole. The close may reset it away when the client has sent already; the
   // client then knows as well.
@@ -63,6 +90,10 @@ void Client::step() {
       case Phase::kHead:
         go_on = read_head();
         break;
+      case Phase::kSocks:
+        go_on = read_socks();
+        break;
+      case Phase::kAsk:
       case Phase::kDial:
         // What the client sends meanwhile stays in the kernel; only its death is of interest.
         if (client_->broken()) leave();
@@ -70,11 +101,20 @@ void Client::step() {
       case Phase::kGreet:
         go_on = send_greeting();
         break;
+      case Phase::kSniff:
+        go_on = sniff();
+        break;
       case Phase::kHello:
         go_on = read_hello();
         break;
       case Phase::kDeliver:
         go_on = deliver();
+        break;
+      case Phase::kAnswer:
+        go_on = await_answer();
+        break;
+      case Phase::kRetry:
+        go_on = read_second_hello();
         break;
       case Phase::kForward:
         forward_->pump();
@@ -91,10 +131,15 @@ void Client::step() {
 
 void Client::on_alarm() {
   if (left()) return;
-  if (phase_ == Phase::kHead && !in_.empty()) {
+  if (phase_ == Phase::kSocks) {
+    refuse_socks(Reason::kHeadTimeout, {net::SocksReply::kGeneralFailure, {}});
+    step();
+  } else if (phase_ == Phase::kHead && !in_.empty()) {
     refuse(denial(Reason::kHeadTimeout, {}));
     step();
-  } else if (phase_ == Phase::kHello) {
+  } else if (phase_ == Phase::kRetry) {
+    refuse_second_hello("no whole second hello in time");
+  } else if (phase_ == Phase::kHello || phase_ == Phase::kSniff) {
     refuse_hello(Reason::kHelloTimeout,
                  in_.empty() ? "the client sent nothing; only TLS, where the client speaks first, may pass" : "");
     step();
@@ -106,6 +151,10 @@ void Client::on_alarm() {
 net::Stream::Outcome Client::read_more() {
   if (!client_->readable()) return net::Stream::Outcome::kAgain;
   const size_t had = in_.size();
+  if (!share_.resize(had + kChunk)) {
+    context_.log.add(denial(Reason::kOutOfResources, "the buffers of all connections are in use"));
+    return net::Stream::Outcome::kBroken;
+  }
   in_.resize(had + kChunk);
   const auto got = client_->read(in_.data() + had, kChunk);
   in_.resize(had + got.bytes);
@@ -128,6 +177,14 @@ bool Client::send_all(net::Stream& stream, std::string& text) {
 }
 
 bool Client::read_head() {
+  if (fresh_ && !in_.empty()) {
+    fresh_ = false;
+    if (static_cast<uint8_t>(in_.front()) == net::kSocksVersion) {
+      phase_ = Phase::kSocks;
+      words_ = Words::kSocks;
+      return true;
+    }
+  }
   if (idle_ && !in_.empty()) {
     idle_ = false;
     timer_.arm(context_.options.head_deadline);
@@ -158,11 +215,14 @@ void Client::take_request(std::string head_text) {
     return;
   }
   json_ = accepts_json(*head);
-  host_.clear();
-  port_ = 0;
-  rule_ = nullptr;
+  host_ = fixed_ ? fixed_->host : std::string();
+  port_ = fixed_ ? fixed_->port : 0;
+  rule_.reset();
+  if (!fixed_) once_.reset();
+  if (!upstream_) grant_.reset();  // that of SOCKS, which has connected, is for the first request
   upstream_head_.clear();
   if (head->method == "CONNECT") {
+    if (fixed_) return refuse_malformed({400, "CONNECT to a host that is no proxy"});
     take_connect(*head);
   } else {
     take_plain(*head);
@@ -181,6 +241,9 @@ net::HttpResult<void> Client::check_host_field(const net::RequestHead& head, uin
   if (!authority) return std::unexpected(authority.error());
   const auto host = policy::canonical_host(authority->host);
   if (!host || *host != host_ || authority->port.value_or(default_port) != port_) {
+    // What Node's http.request() sends with CONNECT. Nothing of that head is passed on, so there is one meaning.
+    const auto port = authority->port;
+    if (head.method == "CONNECT" && host && port && names_this_proxy(*host, *port)) return {};
     return std::unexpected(net::HttpProblem{400, "the Host field names another host than the request target"});
   }
   return {};
@@ -214,96 +277,53 @@ void Client::take_connect(const net::RequestHead& head) {
   if (framing->kind == net::Framing::Kind::kChunked || framing->length > 0) {
     return refuse_malformed({400, "CONNECT with a body"});
   }
-  judge_and_dial();
+  judge({host_, port_, Doing::kTunnel}, Then::kDialOrForward);
 }
 
 void Client::take_plain(const net::RequestHead& head) {
-  const auto target = net::parse_absolute_target(head.target, head.method);
-  if (!target) return refuse_malformed(target.error());
-  if (!take_authority(target->authority, 80, head)) return;
+  std::string origin_form;
+  if (fixed_ && (head.target.starts_with('/') || head.target == "*")) {
+    auto target = net::parse_origin_target(head.target, head.method);
+    if (!target) return refuse_malformed(target.error());
+    if (const auto same = check_host_field(head, port_); !same) return refuse_malformed(same.error());
+    origin_form = std::move(*target);
+  } else {
+    auto target = net::parse_absolute_target(head.target, head.method);
+    if (!target) return refuse_malformed(target.error());
+    if (!take_authority(target->authority, 80, head)) return;
+    if (fixed_ && (host_ != fixed_->host || port_ != fixed_->port)) {
+      return refuse_malformed({400, "the request target names another host than the connection is to"});
+    }
+    origin_form = std::move(target->origin_form);
+  }
   auto request = read_request(head);
   if (!request) return refuse_malformed(request.error());
   request_ = std::move(*request);
-  request_.origin_form = target->origin_form;
+  request_.origin_form = std::move(origin_form);
   request_.host = host_;
   request_.port = port_;
-  upstream_head_ = upstream_head(request_, head);
-  judge_and_dial();
-}
-
-// Every request comes through here, whatever its connection was allowed before.
-void Client::judge_and_dial() {
-  const Verdict verdict = context_.rules.decide(host_, port_);
-  rule_ = verdict.rule;
-  if (!verdict.allowed) return refuse(denial(verdict.reason, {}));
-  phase_ = Phase::kDial;
-  dialer_.emplace(context_.loop, context_.resolver, context_.rules, context_.options.addresses, context_.options.dial,
-                  static_cast<DialOwner&>(*this));
-  dialer_->start(host_, port_);
-}
-
-void Client::on_dialed(std::unique_ptr<net::Stream> stream) {
-  if (left()) return;
-  dialer_.reset();
-  if (upstream_head_.empty()) {
-    upstream_ = std::move(stream);
-    upstream_->set_owner(*this);
-    out_ = kEstablished;
-    phase_ = Phase::kGreet;
-  } else {
-    forward_ = std::make_unique<Forward>(static_cast<ForwardOwner&>(*this), *client_, in_, std::move(stream), request_,
-                                         std::move(upstream_head_));
-    phase_ = Phase::kForward;
+  const auto& upstream = context_.options.upstream;
+  // A proxy carries an upgrade through a tunnel only.
+  request_.absolute = upstream && !upstream_ && !request_.websocket && upstream->leads_to(host_);
+  upstream_head_ = upstream_head(request_, head, request_.absolute ? upstream->authorization : std::string());
+  const auto why = admit({host_, port_, Doing::kPlain, request_.method, request_.origin_form});
+  const auto& callbacks = context_.options.hook;
+  if (!why && rule_->hook && callbacks) {
+    auto hook = hook_head(*callbacks, request_, head);
+    if (!hook) return refuse_malformed(hook.error());
+    upstream_head_ = std::move(*hook);
   }
-  step();
-}
-
-void Client::on_dial_failed(const DialFailure& failure) {
-  if (left()) return;
-  Denial refusal = denial(failure.reason, failure.detail);
-  if (failure.refused) refusal.remedy = allow_flag(failure.refused->text(), port_);
-  refuse(std::move(refusal));
-  dialer_.reset();
-  step();
-}
-
-void Client::on_forward_done(bool keep_alive) {
-  forward_.reset();
-  if (!keep_alive) {
-    finish({});
-  } else {
-    phase_ = Phase::kHead;
-    idle_ = in_.empty();
-    timer_.arm(idle_ ? context_.options.idle_deadline : context_.options.head_deadline);
-  }
-  // Not from inside step(), which may be what pumped: one round later, and so also pipelined requests take turns.
-  client_->again();
-}
-
-void Client::on_forward_refused(Reason reason, std::string detail, int status) {
-  forward_.reset();
-  refuse_with_status(denial(reason, std::move(detail)), status);
-  client_->again();
-}
-
-void Client::on_forward_broken() {
-  forward_.reset();
-  client_->reset_on_close();
-  leave();
-}
-
-void Client::on_forward_upgraded(std::unique_ptr<net::Stream> upstream, std::string to_client) {
-  forward_.reset();
-  upstream_ = std::move(upstream);
-  upstream_->set_owner(*this);
-  out_ = std::move(to_client);
-  phase_ = Phase::kDeliver;
-  client_->again();
+  decided(why, Doing::kPlain, Then::kDialOrForward);
 }
 
 bool Client::send_greeting() {
   if (!send_all(*client_, out_)) return false;
-  phase_ = Phase::kHello;
+  words_ = Words::kNone;
+  if (rule_->any_protocol()) {
+    begin_tunnel();
+    return true;
+  }
+  phase_ = way_ == Way::kProxy ? Phase::kHello : Phase::kSniff;
   timer_.arm(context_.options.hello_deadline);
   return true;
 }
@@ -344,26 +364,77 @@ bool Client::judge_hello(net::HelloVerdict verdict) {
       refuse_hello(Reason::kMalformedHello, std::string(hello_.problem()));
       return true;
   }
-  phase_ = Phase::kDeliver;
+  hello_judged_ = true;
+  held_ = in_.substr(hello_.taken());
+  in_.resize(hello_.taken());
+  // Until now it could have become a plain request.
+  if (fixed_) {
+    if (const auto why = admit({host_, port_, Doing::kTunnel})) {
+      refuse_hello(*why, {});
+      return true;
+    }
+  }
+  if (upstream_) {
+    begin_tunnel();
+  } else {
+    dial();
+  }
   return true;
 }
 
+void Client::begin_tunnel() {
+  grant_->begin(*upstream_);
+  if (!hello_judged_) grant_->set_unread();
+  phase_ = Phase::kDeliver;
+}
+
 bool Client::deliver() {
-  if (!send_all(*client_, out_) || !send_all(*upstream_, in_)) return false;
+  const size_t down = out_.size();
+  const size_t up = in_.size();
+  const bool done = send_all(*client_, out_) && send_all(*upstream_, in_);
+  if (left()) return false;
+  if (!grant_->carried_down(down - out_.size()) || !grant_->carried_up(up - in_.size())) {
+    client_->reset_on_close();
+    leave();
+    return false;
+  }
+  if (!done) return false;
+  if (hello_judged_ && !answered_) {
+    phase_ = Phase::kAnswer;
+    // It may last, and there may be many of them.
+    for (std::string* text : {&in_, &out_}) std::string().swap(*text);
+    hello_ = {};
+    (void)share_.resize(0);
+    return true;
+  }
   become_tunnel();
   return false;
 }
 
 void Client::become_tunnel() {
-  auto tunnel = std::make_unique<Tunnel>(context_.company, context_.pipes, std::move(client_), std::move(upstream_));
+  auto tunnel = std::make_unique<Tunnel>(context_.company, context_.pipes, std::move(client_), std::move(upstream_),
+                                         std::move(grant_));
   Tunnel& joined = *tunnel;
   context_.company.join(std::move(tunnel));
   leave();
   joined.start();
 }
 
+std::string Client::method() const {
+  if (!upstream_head_.empty()) return request_.method;
+  switch (way_) {
+    case Way::kSocks:
+      return "SOCKS5";
+    case Way::kRedirected:
+      return "DIRECT";
+    case Way::kProxy:
+      break;
+  }
+  return "CONNECT";
+}
+
 Denial Client::denial(Reason reason, std::string detail) const {
-  Denial out{host_, port_, reason, text_of(rule_), {}, std::move(detail), 1};
+  Denial out{host_, port_, reason, text_of(rule_), {}, std::move(detail), 1, rule_ ? rule_->id : "", method()};
   if (reason == Reason::kHostNotAllowed || reason == Reason::kPortNotAllowed) out.remedy = allow_flag(host_, port_);
   return out;
 }
@@ -377,14 +448,22 @@ void Client::refuse_malformed(const net::HttpProblem& problem) {
 }
 
 void Client::refuse_with_status(Denial denial, int status) {
-  std::string response = refusal_response(denial, json_, false, status);
+  if (words_ == Words::kNone) {
+    context_.log.add(std::move(denial));
+    client_->reset_on_close();
+    leave();
+    return;
+  }
+  std::string last;
+  if (words_ == Words::kHttp) last = refusal_response(denial, json_, false, status);
+  if (words_ == Words::kSocks) last = net::socks_reply(socks_reply_of(denial.reason));
   context_.log.add(std::move(denial));
-  finish(std::move(response));
+  finish(std::move(last));
 }
 
 void Client::refuse_hello(Reason reason, std::string detail) {
   context_.log.add(denial(reason, std::move(detail)));
-  upstream_->reset_on_close();
+  if (upstream_) upstream_->reset_on_close();
   upstream_.reset();
   finish(reason == Reason::kNotTls || reason == Reason::kHelloTimeout ? std::string() : std::string(kAccessDenied));
 }

@@ -18,7 +18,7 @@ struct Words {
 };
 
 const Words& words_of(Reason reason) {
-  static constexpr std::array<Words, 16> kWords = {{
+  static constexpr std::array<Words, 28> kWords = {{
       {"host_not_allowed", 403, "http_request_denied", "no rule of this session allows this host"},
       {"port_not_allowed", 403, "http_request_denied", "the host is allowed, but not on this port"},
       {"address_not_public", 403, "destination_ip_prohibited", "the host's address is not on the public internet"},
@@ -35,6 +35,18 @@ const Words& words_of(Reason reason) {
       {"upstream_failed", 502, "http_protocol_error", "the host broke off or sent no proper answer"},
       {"too_many_connections", 503, "connection_limit_reached", "this session has too many connections open"},
       {"out_of_resources", 503, "proxy_internal_error", "the proxy ran out of descriptors or memory"},
+      {"host_denied", 403, "http_request_denied", "a rule of this session denies this host"},
+      {"address_denied", 403, "destination_ip_prohibited", "a rule of this session denies the host's address"},
+      {"plain_http_only", 403, "http_request_denied", "the rule allows plain HTTP requests to this host, no tunnel"},
+      {"tls_required", 403, "http_request_denied", "the rule allows this host by TLS only"},
+      {"method_not_allowed", 403, "http_request_denied", "the rule does not allow this method"},
+      {"path_not_allowed", 403, "http_request_denied", "the rule does not allow this path"},
+      {"rule_connections", 503, "connection_limit_reached", "the rule allows no more connections at a time"},
+      {"rule_bytes", 403, "http_request_denied", "the rule's bytes for this session are used up"},
+      {"rule_rate", 429, "http_request_denied", "the rule's requests for this minute are used up"},
+      {"person_denied", 403, "http_request_denied", "a person was asked and said no"},
+      {"nobody_answered", 403, "http_request_denied", "a person was asked and did not answer in time"},
+      {"audit_failed", 503, "proxy_internal_error", "the audit file that the policy requires cannot be written"},
   }};
   return kWords[static_cast<size_t>(reason)];
 }
@@ -49,6 +61,8 @@ std::string_view phrase_of(int status) {
       return "Request Timeout";
     case 414:
       return "URI Too Long";
+    case 429:
+      return "Too Many Requests";
     case 431:
       return "Request Header Fields Too Large";
     case 502:
@@ -94,10 +108,11 @@ std::string text_body(const Denial& denial, const Words& words) {
   if (!denial.host.empty()) out += "'" + denial.host + "' port " + std::to_string(denial.port) + ": ";
   out += std::string(words.meaning) + " (" + std::string(words.code) + ")\n";
   if (!denial.detail.empty()) out += "detail: " + denial.detail + "\n";
-  if (!denial.rule.empty()) out += "nearest rule: " + denial.rule + "\n";
+  if (!denial.rule.empty()) out += "rule: " + denial.rule + "\n";
   if (!denial.remedy.empty()) {
     out += "to allow it, start the session with: " + denial.remedy + "\n";
-    out += "trying again in this session gives the same answer\n";
+    out += "or, while it runs, outside: belljar reload " + denial.remedy + "\n";
+    out += "trying again without that gives the same answer\n";
   }
   return out;
 }

@@ -25,11 +25,23 @@ enum class Reason : uint8_t {
   kUpstreamFailed,      // the upstream reset, closed early or answered nonsense
   kTooManyConnections,  // the guest's cap
   kOutOfResources,      // descriptors or memory of the proxy
+  kHostDenied,          // a rule denies the host, or a name that it is an alias of
+  kAddressDenied,       // a rule denies every address of the host
+  kPlainHttpOnly,       // the rule allows plain requests, and no tunnel
+  kTlsRequired,         // the rule allows tunnels with TLS, and no plain request
+  kMethodNotAllowed,    // the rule does not have this method
+  kPathNotAllowed,      // nor a prefix of this path
+  kRuleConnections,     // the rule's connections are all in use
+  kRuleBytes,           // the rule's bytes are used up
+  kRuleRate,            // the rule's requests of this minute are used up
+  kPersonDenied,        // a person was asked and said no
+  kNobodyAnswered,      // a person was asked and did not answer in time
+  kAuditFailed,         // the policy requires an audit file, and it takes nothing any more
 };
 
 // The stable code that programs compare: "host_not_allowed".
 [[nodiscard]] std::string_view code_of(Reason reason);
-// The HTTP status a refusal with this reason has: 400, 403, 408, 502, 503 or 504.
+// The HTTP status a refusal with this reason has: 400, 403, 408, 429, 502, 503 or 504.
 [[nodiscard]] int status_of(Reason reason);
 
 // One refusal as the settlement lists it. Equal ones are counted.
@@ -41,6 +53,8 @@ struct Denial {
   std::string remedy;  // the flag that would allow it; empty when no flag would
   std::string detail;  // of the first one: "the hello names 'other.example'"; untrusted parts escaped
   uint64_t count = 1;
+  std::string rule_id{};  // of `rule`
+  std::string method{};   // CONNECT, SOCKS5, DIRECT, or that of a plain request
 };
 
 // Bounded: a guest can invent hosts without end.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/text.h"
 
 namespace belljar::egress {
 namespace {
@@ -38,8 +39,40 @@ Dialer::~Dialer() {
 void Dialer::start(const std::string& host, uint16_t port) {
   port_ = port;
   deadline_ = base::boot_now() + times_.deadline;
+  if (host == policy::kHostName) {
+    own_host_ = true;
+    queue_ = {{net::IpAddress::v6({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}), port},
+              {net::IpAddress::v4(INADDR_LOOPBACK), port}};
+    timer_.arm(std::chrono::nanoseconds(0));
+    return;
+  }
+  look_up(host);
+}
+
+void Dialer::start_by(const UpstreamProxy& proxy, const std::string& host, uint16_t port, bool plain) {
+  deadline_ = base::boot_now() + times_.deadline;
+  if (const auto literal = net::IpAddress::parse(host)) {
+    port_ = port;
+    if (!may_dial(*literal, failure_)) {
+      timer_.arm(std::chrono::nanoseconds(0));
+      return;
+    }
+  }
+  proxy_ = &proxy;
+  target_ = host;
+  target_port_ = port;
+  plain_ = plain;
+  port_ = proxy.port;
+  look_up(proxy.host);
+}
+
+void Dialer::look_up(const std::string& host) {
   if (const auto literal = net::IpAddress::parse(host)) {
     choose({*literal});
+    return;
+  }
+  if (const net::Resolution* known = resolver_.at_hand(host)) {
+    take(*known);
     return;
   }
   timer_.arm(times_.deadline);
@@ -52,21 +85,49 @@ void Dialer::on_resolved(const net::Resolution& resolution) {
     fail({Reason::kResolveFailed, resolution.detail, {}});
     return;
   }
+  take(resolution);
+}
+
+// An answer, fresh or remembered: what denies may have come since. May be called from inside start().
+void Dialer::take(const net::Resolution& resolution) {
+  if (proxy_ == nullptr) aliases_ = resolution.aliases;
+  for (const std::string& alias : aliases_) {
+    const RulePtr denier = rules_.denies(alias, port_);
+    if (denier == nullptr) continue;
+    failure_ = {Reason::kHostDenied,
+                "it is an alias of '" + base::escape(alias) + "', which is denied: " + text_of(denier),
+                {}};
+    timer_.arm(std::chrono::nanoseconds(0));
+    return;
+  }
   choose(resolution.addresses);
 }
 
-// Keeps what may be dialled, IPv6 and IPv4 in turn, and has on_alarm() start with it.
+// `refusal` becomes why not, unless it says something already.
+bool Dialer::may_dial(const net::IpAddress& address, DialFailure& refusal) const {
+  if (const RulePtr denier = rules_.denies(address.text(), port_)) {
+    if (refusal.detail.empty()) {
+      refusal = {Reason::kAddressDenied, address.text() + " is denied: " + text_of(denier), {}};
+    }
+    return false;
+  }
+  if (addresses_.dialable(address) || rules_.names_address(address, port_)) return true;
+  if (refusal.detail.empty()) {
+    refusal.reason = Reason::kAddressNotPublic;
+    refusal.detail = address.text() + " is " + std::string(net::describe(net::classify(address)));
+    if (Rules::may_be_named(address)) refusal.refused = address;
+  }
+  return false;
+}
+
+// Keeps what may be dialled, IPv6 and IPv4 in turn, and starts with it. May be called from inside start(), so a failure
+// is told by on_alarm().
 void Dialer::choose(const std::vector<net::IpAddress>& addresses) {
   std::vector<net::Endpoint> v6;
   std::vector<net::Endpoint> v4;
   DialFailure refusal{Reason::kAddressNotPublic, {}, {}};
   for (const net::IpAddress& address : addresses) {
-    if (addresses_.dialable(address) || rules_.names_address(address, port_)) {
-      (address.is_v6() ? v6 : v4).push_back({address, port_});
-    } else if (refusal.detail.empty()) {
-      refusal.detail = address.text() + " is " + std::string(net::describe(net::classify(address)));
-      if (Rules::may_be_named(address)) refusal.refused = address;
-    }
+    if (proxy_ != nullptr || may_dial(address, refusal)) (address.is_v6() ? v6 : v4).push_back({address, port_});
   }
   for (size_t i = 0; i < std::max(v6.size(), v4.size()); ++i) {
     if (i < v6.size()) queue_.push_back(v6[i]);
@@ -75,7 +136,7 @@ void Dialer::choose(const std::vector<net::IpAddress>& addresses) {
   if (queue_.size() > kMaxAddresses) queue_.resize(kMaxAddresses);
   std::reverse(queue_.begin(), queue_.end());
   if (queue_.empty()) failure_ = std::move(refusal);
-  timer_.arm(std::chrono::nanoseconds(0));
+  try_next();
 }
 
 void Dialer::on_alarm() {
@@ -83,11 +144,14 @@ void Dialer::on_alarm() {
     fail({Reason::kResolveFailed, "no answer in time", {}});
   } else if (base::boot_now() >= deadline_) {
     fail({Reason::kDialTimeout, {}, {}});
+  } else if (attempts_.empty() && queue_.empty()) {
+    fail(std::move(failure_));
   } else {
     try_next();
   }
 }
 
+// What is left to do when no attempt could be started is for on_alarm().
 void Dialer::try_next() {
   while (!queue_.empty()) {
     const net::Endpoint to = queue_.back();
@@ -108,7 +172,7 @@ void Dialer::try_next() {
     break;
   }
   if (attempts_.empty()) {
-    fail(std::move(failure_));
+    timer_.arm(std::chrono::nanoseconds(0));
     return;
   }
   const auto left = deadline_ - base::boot_now();
@@ -130,14 +194,31 @@ void Dialer::on_stream(net::Stream& stream) {
   }
   // Linux takes the destination as source address when it is the host's own, so equal ends mean this very host.
   const auto local = net::local_endpoint(attempt.stream->fd());
-  if (!local || (local->address == attempt.to.address && !addresses_.own_addresses)) {
+  const bool own_allowed = own_host_ || proxy_ != nullptr || addresses_.own_addresses;
+  if (!local || (local->address == attempt.to.address && !own_allowed)) {
     attempt_failed({Reason::kAddressNotPublic, attempt.to.address.text() + " is this host's own address", {}});
     return;
   }
-  timer_.disarm();
   attempts_.clear();
   queue_.clear();
+  if (proxy_ != nullptr && !plain_) {
+    timer_.arm(deadline_ - base::boot_now());
+    tunnel_.emplace(std::move(attempt.stream), *proxy_, target_, target_port_,
+                    static_cast<UpstreamTunnelOwner&>(*this));
+    tunnel_->pump();
+    return;
+  }
+  timer_.disarm();
   owner_.on_dialed(std::move(attempt.stream));
+}
+
+void Dialer::on_tunnel(std::unique_ptr<net::Stream> stream) {
+  timer_.disarm();
+  owner_.on_dialed(std::move(stream));
+}
+
+void Dialer::on_tunnel_refused(std::string detail) {
+  fail({Reason::kUpstreamFailed, std::move(detail), {}});
 }
 
 void Dialer::attempt_failed(DialFailure failure) {

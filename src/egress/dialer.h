@@ -10,6 +10,7 @@
 
 #include "egress/denial.h"
 #include "egress/rules.h"
+#include "egress/upstream_tunnel.h"
 #include "net/address.h"
 #include "net/event_loop.h"
 #include "net/resolver.h"
@@ -48,7 +49,8 @@ class DialOwner {
 // Resolves, checks every address, connects to the checked ones: IPv6 and IPv4 in turn, the next when one fails or
 // hesitates; the first connection wins. The address that was checked is the one given to connect(2): nothing is
 // resolved twice. One use each.
-class Dialer final : private net::Alarm, private net::StreamOwner {
+// With an upstream proxy only what the host is called is checked: it is the proxy that knows the addresses.
+class Dialer final : private net::Alarm, private net::StreamOwner, private UpstreamTunnelOwner {
  public:
   // All references must outlive it.
   Dialer(net::EventLoop& loop, net::Resolver& resolver, const Rules& rules, const AddressPolicy& addresses,
@@ -57,8 +59,15 @@ class Dialer final : private net::Alarm, private net::StreamOwner {
   Dialer& operator=(const Dialer&) = delete;
   ~Dialer();
 
-  // `host` is canonical and already allowed by the rules. An address literal is not resolved.
+  // `host` is canonical and already allowed by the rules. An address literal is not resolved; the host's own
+  // name (policy::kHostName) is its loopback.
   void start(const std::string& host, uint16_t port);
+  // The same by way of `proxy`, which outlives this: a tunnel, or with `plain` the proxy itself, for a request that
+  // names the host. No address of the proxy's is refused.
+  void start_by(const UpstreamProxy& proxy, const std::string& host, uint16_t port, bool plain);
+
+  [[nodiscard]] const std::vector<std::string>& aliases() const { return aliases_; }
+  [[nodiscard]] bool chained() const { return proxy_ != nullptr; }
 
  private:
   static constexpr size_t kMaxAddresses = 16;  // of those that passed the check
@@ -70,7 +79,12 @@ class Dialer final : private net::Alarm, private net::StreamOwner {
 
   void on_alarm() override;
   void on_stream(net::Stream& stream) override;
+  void on_tunnel(std::unique_ptr<net::Stream> stream) override;
+  void on_tunnel_refused(std::string detail) override;
+  void look_up(const std::string& host);
   void on_resolved(const net::Resolution& resolution);
+  void take(const net::Resolution& resolution);
+  [[nodiscard]] bool may_dial(const net::IpAddress& address, DialFailure& refusal) const;
   void choose(const std::vector<net::IpAddress>& addresses);
   void try_next();
   void attempt_failed(DialFailure failure);
@@ -85,9 +99,16 @@ class Dialer final : private net::Alarm, private net::StreamOwner {
   net::Timer timer_;
   std::chrono::nanoseconds deadline_{};  // on the boot clock
   uint16_t port_ = 0;
+  bool own_host_ = false;  // a granted port of the host's loopback
   std::optional<net::Resolver::Id> query_;
   std::vector<net::Endpoint> queue_;  // checked, next last
   std::vector<Attempt> attempts_;
+  std::vector<std::string> aliases_;
+  const UpstreamProxy* proxy_ = nullptr;
+  std::string target_;  // by way of the proxy
+  uint16_t target_port_ = 0;
+  bool plain_ = false;
+  std::optional<UpstreamTunnel> tunnel_;
   DialFailure failure_;  // of the latest attempt that failed
 };
 

@@ -2,18 +2,21 @@
 
 #include <utility>
 
+#include "base/text.h"
+
 namespace belljar::egress {
 
 using net::ChunkedCopier;
 using Outcome = net::Stream::Outcome;
 
 Forward::Forward(ForwardOwner& owner, net::Stream& client, std::string& client_in,
-                 std::unique_ptr<net::Stream> upstream, ForwardRequest request, std::string head)
+                 std::unique_ptr<net::Stream> upstream, ForwardRequest request, std::string head, Grant& grant)
     : owner_(owner),
       client_(client),
       client_in_(client_in),
       upstream_(std::move(upstream)),
       request_(std::move(request)),
+      grant_(grant),
       // An extension in a request is refused: nobody needs one, and filters have disagreed about them.
       request_body_(request_.framing, ChunkedCopier::Extensions::kRefuse, ChunkedCopier::Output::kChunked),
       to_upstream_(std::move(head)),
@@ -59,6 +62,7 @@ Forward::Step Forward::push_request() {
     // A server that answers early may close for writing; its answer can still be read.
     if (sent.outcome == Outcome::kBroken) request_stopped_ = true;
     to_upstream_.erase(0, sent.bytes);
+    if (!grant_.carried_up(sent.bytes)) return cut();
     return Step::kMoved;
   }
   if (request_body_.done()) return Step::kWaits;
@@ -81,6 +85,7 @@ Forward::Step Forward::pull_response() {
     if (sent.outcome == Outcome::kAgain) return Step::kWaits;
     if (sent.outcome == Outcome::kBroken) return cut();
     to_client_.erase(0, sent.bytes);
+    if (!grant_.carried_down(sent.bytes)) return cut();
     return Step::kMoved;
   }
   if (!have_head_) return read_response_head();
@@ -106,8 +111,18 @@ Forward::Step Forward::take_response_head(std::string_view text) {
   const auto head = net::parse_response_head(text);
   if (!head) return fail(Reason::kUpstreamFailed, "a malformed response: " + std::string(head.error().text));
   if (head->status < 200) return take_interim(*head);
+  // Its own business with us: nobody inside has credentials for it.
+  if (request_.absolute && head->status == 407) {
+    return fail(Reason::kUpstreamFailed, "the upstream proxy: it answered 407 " + base::escape(head->reason));
+  }
   const auto framing = net::response_framing(*head, request_.method);
   if (!framing) return fail(Reason::kUpstreamFailed, "a malformed response: " + std::string(framing.error().text));
+  if (request_.max_answer) {
+    // Its Location could name what nobody has allowed; and the token must not follow it.
+    if (head->status >= 300 && head->status < 400)
+      return fail(Reason::kUpstreamFailed, "the hook answers by a redirect");
+    if (framing->length > *request_.max_answer) return fail(Reason::kUpstreamFailed, "the hook's answer is too long");
+  }
   const bool plain = request_.http10 && framing->kind == net::Framing::Kind::kChunked;
   keep_alive_ = request_.keep_alive && framing->kind != net::Framing::Kind::kUntilClose;
   response_body_ = net::BodyCopier(*framing, ChunkedCopier::Extensions::kDrop,
@@ -128,7 +143,7 @@ Forward::Step Forward::take_interim(const net::ResponseHead& head) {
     owner_.on_forward_upgraded(std::move(upstream_), interim_head(head) + from_upstream_);
     return Step::kOver;
   }
-  if (!request_.http10) to_client_ = interim_head(head);
+  if (!request_.http10 && !request_.max_answer) to_client_ = interim_head(head);
   return Step::kMoved;
 }
 
@@ -145,6 +160,8 @@ Forward::Step Forward::read_response_body() {
   const auto taken = response_body_.copy(from_upstream_, to_client_, kBuffer);
   if (!taken) return fail(Reason::kUpstreamFailed, std::string(taken.error().text));
   from_upstream_.erase(0, *taken);
+  answered_ += *taken;
+  if (request_.max_answer && answered_ > *request_.max_answer + kBuffer) return cut();
   return Step::kMoved;
 }
 

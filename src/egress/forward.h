@@ -8,6 +8,7 @@
 
 #include "egress/denial.h"
 #include "egress/forward_head.h"
+#include "egress/journal.h"
 #include "net/http_body.h"
 #include "net/http_head.h"
 #include "net/stream.h"
@@ -35,11 +36,17 @@ class ForwardOwner {
 class Forward final : private net::StreamOwner {
  public:
   // `client_in` holds what the client has sent beyond the head; what belongs to the next request stays in it.
-  // `head` is the head for the upstream. `client`, `client_in` and `owner` outlive this.
+  // `head` is the head for the upstream. `client`, `client_in`, `owner` and `grant` outlive
+  // this.
   Forward(ForwardOwner& owner, net::Stream& client, std::string& client_in, std::unique_ptr<net::Stream> upstream,
-          ForwardRequest request, std::string head);
+          ForwardRequest request, std::string head, Grant& grant);
   Forward(const Forward&) = delete;
   Forward& operator=(const Forward&) = delete;
+
+  [[nodiscard]] const net::Stream* upstream() const { return upstream_.get(); }
+  void reset_on_close() { upstream_->reset_on_close(); }
+  // Bytes of memory that an exchange may hold.
+  static constexpr size_t kBuffers = size_t{64} << 10U;
 
   // Goes on as far as both sides allow.
   void pump();
@@ -66,6 +73,7 @@ class Forward final : private net::StreamOwner {
   std::string& client_in_;
   std::unique_ptr<net::Stream> upstream_;
   ForwardRequest request_;
+  Grant& grant_;
   net::BodyCopier request_body_;
   std::string to_upstream_;
   bool request_stopped_ = false;  // the upstream takes no more of it
@@ -78,6 +86,7 @@ class Forward final : private net::StreamOwner {
   std::string to_client_;
   bool keep_alive_ = false;
   int interim_ = 0;
+  uint64_t answered_ = 0;  // bytes of the body
 };
 
 }  // namespace belljar::egress

@@ -43,15 +43,19 @@ net::HttpResult<ForwardRequest> read_request(const net::RequestHead& head) {
   return out;
 }
 
-std::string upstream_head(const ForwardRequest& request, const net::RequestHead& head) {
-  std::string out = request.method;
-  out.append(" ").append(request.origin_form).append(" HTTP/1.1\r\n");
+std::string upstream_head(const ForwardRequest& request, const net::RequestHead& head, std::string_view authorization) {
   const bool v6 = request.host.find(':') != std::string::npos;
   std::string host = v6 ? "[" : "";
   host.append(request.host).append(v6 ? "]" : "");
   if (request.port != 80) host.append(":").append(std::to_string(request.port));
+  std::string out = request.method + " ";
+  if (request.absolute) out.append("http://").append(host);
+  // RFC 9112, section 3.2.4: `OPTIONS *` is asked of a proxy without a path.
+  if (!(request.absolute && request.origin_form == "*")) out.append(request.origin_form);
+  out.append(" HTTP/1.1\r\n");
   append_field(out, "Host", host);
   append_end_to_end(out, head.fields, "host");
+  if (!authorization.empty()) append_field(out, "Proxy-Authorization", authorization);
   append_framing(out, request.framing);
   if (request.websocket) {
     append_field(out, "Connection", "Upgrade");
@@ -66,7 +70,12 @@ std::string client_head(const ForwardRequest& request, const net::ResponseHead& 
                         bool keep_alive) {
   std::string out;
   append_status_line(out, head);
-  append_end_to_end(out, head.fields, {});
+  std::string_view type;
+  if (!request.max_answer) {
+    append_end_to_end(out, head.fields, {});
+  } else if (net::count_fields(head.fields, "content-type", &type) == 1) {
+    append_field(out, "Content-Type", type);
+  }
   std::string_view length;
   if (framing.kind == net::Framing::Kind::kNone && head.status != 204 &&
       net::count_fields(head.fields, "content-length", &length) == 1) {

@@ -300,5 +300,52 @@ TEST(Forward, LargeBodiesPassBothWaysWithinBoundedBuffers) {
   EXPECT_EQ(peer.read(large.size()), large);
 }
 
+// Events, long polls, uploads with pauses and sockets of the web live as long as both ends keep them.
+TEST(Forward, WhatLastsIsHeldToNoDeadline) {
+  const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(400)); };
+  Upstream upstream([&](Peer& peer) {
+    const std::string head = peer.read_head();
+    const std::string body = head.starts_with("POST ") ? "firstlater" : "";
+    EXPECT_EQ(peer.read(body.size()), body);
+    pause();  // a long poll
+    if (head.contains("Upgrade: websocket")) {
+      peer.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
+      EXPECT_EQ(peer.read(4), "ping");
+      pause();
+      peer.send("pong");
+      return;
+    }
+    peer.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n");
+    pause();
+    peer.send("data: 2\n\n");
+  });
+  World world;
+  for (auto* deadline : {&world.options.head_deadline, &world.options.hello_deadline, &world.options.idle_deadline}) {
+    *deadline = std::chrono::milliseconds(150);
+  }
+  world.options.dial.deadline = std::chrono::milliseconds(150);
+  world.allow_upstream("ok.example", upstream);
+  world.start();
+  const std::string target = "ok.example:" + std::to_string(upstream.port());
+  Peer events = world.guest();
+  ASSERT_TRUE(events.send(get(target)));
+  const std::string seen = events.read_all();
+  EXPECT_NE(seen.find("data: 1\n\n"), std::string::npos) << seen;
+  EXPECT_NE(seen.find("data: 2\n\n"), std::string::npos) << seen;
+  Peer upload = world.guest();
+  ASSERT_TRUE(
+      upload.send("POST http://" + target + "/ HTTP/1.1\r\nHost: " + target + "\r\nContent-Length: 10\r\n\r\nfirst"));
+  pause();
+  ASSERT_TRUE(upload.send("later"));
+  EXPECT_TRUE(upload.read_head().starts_with("HTTP/1.1 200 "));
+  Peer web = world.guest();
+  ASSERT_TRUE(web.send(get(target, "Connection: Upgrade\r\nUpgrade: WebSocket\r\nSec-WebSocket-Key: k\r\n")));
+  EXPECT_TRUE(web.read_head().starts_with("HTTP/1.1 101 "));
+  pause();
+  ASSERT_TRUE(web.send("ping"));
+  EXPECT_EQ(web.read_all(), "pong");
+  EXPECT_TRUE(world.denials().empty());
+}
+
 }  // namespace
 }  // namespace belljar::egress

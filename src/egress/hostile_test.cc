@@ -115,7 +115,7 @@ std::vector<Hostile> line_cases() {
       {"HTTP/1.10", "GET http://ok.example:@/ HTTP/1.10\r\nHost: ok.example:@\r\n\r\n", 400},
       {"the preface of HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505},
       {"a TLS hello to the proxy", std::string("\x16\x03\x01\x00\x05hello", 10), 400},
-      {"a SOCKS greeting", std::string("\x05\x01\x00", 3), 400},
+      {"a SOCKS4 request", std::string("\x04\x01\x01\xbb\x7f\x00\x00\x01\x00", 9), 400},
       {"a request line without end", "GET http://ok.example:@/" + std::string(9000, 'a'), 414},
       {"a field of 100 KB", plain("X: " + std::string(100'000, 'a') + "\r\n"), 431},
       {"a thousand fields", plain([] {

@@ -3,16 +3,20 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 #include "net/event_loop.h"
 
 namespace belljar::egress {
 
 class Company;
+struct Review;
 
 class Member : public net::Disposable {
  protected:
   explicit Member(Company& company) : company_(company) {}
+  // The rules have changed while this was there. Ends what is no longer allowed; true when that was the case.
+  virtual bool rules_changed(const Review& /*review*/) { return false; }
   // Leaves the list; destroyed when the loop's round is over. Events of that round may still come: see left().
   void leave();
   [[nodiscard]] bool left() const { return left_; }
@@ -31,12 +35,16 @@ class Company {
   explicit Company(net::EventLoop& loop) : loop_(loop) {}
   Company(const Company&) = delete;
   Company& operator=(const Company&) = delete;
-  ~Company() {
-    for (Member* member = first_; member != nullptr;) {
+  ~Company() { dissolve(); }
+
+  // Ends all members at once. Only while the loop does not run.
+  void dissolve() {
+    for (Member* member = std::exchange(first_, nullptr); member != nullptr;) {
       Member* next = member->next_;
       delete member;
       member = next;
     }
+    size_ = 0;
   }
 
   void join(std::unique_ptr<Member> member) {
@@ -47,6 +55,17 @@ class Company {
     ++size_;
   }
   [[nodiscard]] size_t size() const { return size_; }
+
+  // Has every member look at the new rules. How many ended something.
+  size_t rules_changed(const Review& review) {
+    size_t ended = 0;
+    for (Member* member = first_; member != nullptr;) {
+      Member* next = member->next_;  // it may leave; no other does
+      if (member->rules_changed(review)) ++ended;
+      member = next;
+    }
+    return ended;
+  }
 
  private:
   friend class Member;

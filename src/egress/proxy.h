@@ -8,7 +8,9 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "egress/denial.h"
+#include "egress/journal.h"
 #include "egress/options.h"
+#include "egress/transparent_way.h"
 
 namespace belljar::egress {
 
@@ -17,11 +19,17 @@ namespace belljar::egress {
 // error, so only stop() ends run().
 class Proxy {
  public:
-  // `listener` is a listening TCP socket; it is made non-blocking. Starts no thread, reads no file, resolves nothing.
-  static base::Result<std::unique_ptr<Proxy>> create(base::Fd listener, Options options);
+  // `listener` is a listening TCP socket; it is made non-blocking. With `transparent` programs that know no proxy are
+  // served as well. Starts no thread, reads no file, resolves nothing.
+  static base::Result<std::unique_ptr<Proxy>> create(base::Fd listener, Options options,
+                                                     TransparentSockets transparent = {});
   ~Proxy();
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
+
+  // Reads the host's files that resolving needs, when there is a rule that could lead to a lookup: for a caller that
+  // cannot open any later. Before run(), on any thread.
+  void prepare();
 
   // Serves until stop(), on the calling thread; then all connections are closed. Once per proxy. An error means that
   // the kernel refused the proxy's own means (epoll, accept), never something a client did.
@@ -32,6 +40,9 @@ class Proxy {
 
   // After run() has returned.
   [[nodiscard]] std::vector<Denial> denials() const;
+  // What was allowed, and how often more than Journal::kUses different ones. After run() has returned.
+  [[nodiscard]] std::vector<Use> uses() const;
+  [[nodiscard]] uint64_t unlisted_uses() const;
   // Refusals beyond DenialLog::kLimit different ones. After run() has returned.
   [[nodiscard]] uint64_t unlisted_denials() const;
 

@@ -46,8 +46,12 @@ void PipePool::discard(Pipe pipe) {
 }
 
 Tunnel::Tunnel(Company& company, PipePool& pipes, std::unique_ptr<net::Stream> client,
-               std::unique_ptr<net::Stream> upstream)
-    : Member(company), pipes_(pipes), client_(std::move(client)), upstream_(std::move(upstream)) {
+               std::unique_ptr<net::Stream> upstream, std::unique_ptr<Grant> grant)
+    : Member(company),
+      pipes_(pipes),
+      grant_(std::move(grant)),
+      client_(std::move(client)),
+      upstream_(std::move(upstream)) {
   up_.from = down_.to = client_.get();
   up_.to = down_.from = upstream_.get();
   client_->set_owner(*this);
@@ -82,6 +86,14 @@ void Tunnel::on_stream(net::Stream& /*stream*/) {
   leave();
 }
 
+bool Tunnel::rules_changed(const Review& review) {
+  if (left() || grant_ == nullptr || grant_->survives(review, upstream_.get())) return false;
+  client_->reset_on_close();
+  upstream_->reset_on_close();
+  leave();
+  return true;
+}
+
 bool Tunnel::pump(Direction& direction) {
   size_t moved = 0;
   while (!direction.closed) {
@@ -99,6 +111,11 @@ bool Tunnel::pump(Direction& direction) {
   return true;
 }
 
+bool Tunnel::count(const Direction& direction, size_t bytes) {
+  if (grant_ == nullptr) return true;
+  return &direction == &up_ ? grant_->carried_up(bytes) : grant_->carried_down(bytes);
+}
+
 void Tunnel::put_back(Direction& direction) {
   if (direction.pipe.valid()) pipes_.give(std::exchange(direction.pipe, {}));
 }
@@ -106,11 +123,13 @@ void Tunnel::put_back(Direction& direction) {
 // From the pipe to the socket.
 Tunnel::Step Tunnel::flush(Direction& direction) {
   if (!direction.to->writable()) return Step::kWaits;
+  // When the end is known to follow, the last bytes wait for it and leave with the FIN in one segment.
+  const unsigned more = direction.from->peer_ended() ? SPLICE_F_MORE : 0U;
   const ssize_t n = ::splice(direction.pipe.out.get(), nullptr, direction.to->fd(), nullptr, direction.held,
-                             SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+                             SPLICE_F_MOVE | SPLICE_F_NONBLOCK | more);
   if (n > 0) {
     direction.held -= static_cast<size_t>(n);
-    return Step::kMoved;
+    return count(direction, static_cast<size_t>(n)) ? Step::kMoved : Step::kBroken;
   }
   if (n < 0 && errno == EINTR) return Step::kMoved;
   if (n < 0 && errno == EAGAIN) {
@@ -124,7 +143,8 @@ Tunnel::Step Tunnel::flush(Direction& direction) {
 // buffer, where TCP holds the sender back, and not in a pipe.
 Tunnel::Step Tunnel::fill(Direction& direction) {
   if (direction.ended) {
-    direction.to->shutdown_write();
+    // The last end is sent by the close of the socket, from which everything was read.
+    if (!(&direction == &up_ ? down_ : up_).closed) direction.to->shutdown_write();
     direction.closed = true;
     return Step::kMoved;
   }
@@ -170,6 +190,7 @@ Tunnel::Step Tunnel::copy(Direction& direction) {
   if (::recv(direction.from->fd(), nullptr, sent.bytes, MSG_TRUNC) != static_cast<ssize_t>(sent.bytes)) {
     return Step::kBroken;
   }
+  if (!count(direction, sent.bytes)) return Step::kBroken;
   direction.from->again();  // and the others have their turn
   return Step::kWaits;
 }

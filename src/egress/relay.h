@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "egress/journal.h"
 #include "egress/member.h"
 #include "net/event_loop.h"
 #include "net/stream.h"
@@ -45,7 +46,9 @@ class PipePool {
 // then holds two sockets, this object and nothing else.
 class Tunnel final : public Member, private net::StreamOwner {
  public:
-  Tunnel(Company& company, PipePool& pipes, std::unique_ptr<net::Stream> client, std::unique_ptr<net::Stream> upstream);
+  // Without a grant nothing is counted.
+  Tunnel(Company& company, PipePool& pipes, std::unique_ptr<net::Stream> client, std::unique_ptr<net::Stream> upstream,
+         std::unique_ptr<Grant> grant = {});
   ~Tunnel() override;
 
   // Starts with what the kernel may already have for either side.
@@ -63,13 +66,18 @@ class Tunnel final : public Member, private net::StreamOwner {
   enum class Step : uint8_t { kMoved, kWaits, kBroken };
 
   void on_stream(net::Stream& stream) override;
+  bool rules_changed(const Review& review) override;
   bool pump(Direction& direction);
   Step flush(Direction& direction);
   Step fill(Direction& direction);
   Step copy(Direction& direction);
   void put_back(Direction& direction);
 
+  // Counts what `direction` passed on; false when it is to be cut.
+  bool count(const Direction& direction, size_t bytes);
+
   PipePool& pipes_;
+  std::unique_ptr<Grant> grant_;
   std::unique_ptr<net::Stream> client_;
   std::unique_ptr<net::Stream> upstream_;
   Direction up_;

@@ -117,6 +117,13 @@ class Peer {
   int error_ = 0;
 };
 
+// What an Upstream does that sends back what it gets, a byte at a time.
+inline void echo(Peer& peer) {
+  for (std::string byte = peer.read(1); !byte.empty(); byte = peer.read(1)) {
+    if (!peer.send(byte)) return;
+  }
+}
+
 // A server on 127.0.0.1 with a thread per connection.
 class Upstream {
  public:
@@ -165,7 +172,7 @@ class TableResolver final : public net::Resolver, private net::Alarm {
   TableResolver(net::EventLoop& loop, Table& table) : table_(table), timer_(loop, *this) {}
 
   Id resolve(const std::string& host, Callback done) override {
-    net::Resolution answer{net::ResolveStatus::kNotFound, "no such host", {}};
+    net::Resolution answer{net::ResolveStatus::kNotFound, "no such host", {}, {}};
     {
       const std::lock_guard lock(table_.mutex);
       table_.asked.push_back(host);
@@ -197,7 +204,7 @@ class TableResolver final : public net::Resolver, private net::Alarm {
 };
 
 inline net::Resolution addresses(const std::vector<std::string>& texts) {
-  net::Resolution out{net::ResolveStatus::kOk, {}, {}};
+  net::Resolution out{net::ResolveStatus::kOk, {}, {}, {}};
   for (const std::string& text : texts) out.addresses.push_back(net::testing::ip(text));
   return out;
 }
