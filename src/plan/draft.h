@@ -20,13 +20,16 @@ struct Draft {
   const Facts& facts;
   const Request& request;
 
-  std::string home{};       // HOME of the guest
-  std::string real_home{};  // its real path; the same unless the person's home is reached through links
-  bool own_home = true;     // it is at the person's own path, so `~/` means the same inside and outside
+  std::string home{};        // HOME of the guest
+  std::string real_home{};   // its real path; the same unless the person's home is reached through links
+  bool own_home = true;      // it is at the person's own path, so `~/` means the same inside and outside
+  bool shared_home = false;  // it is the person's own, in the work folder (files.allow_home)
   Identity identity{};
   MountTable table{};
   std::vector<std::string> weakenings{};
   std::vector<std::string> notes{};
+  std::vector<Kept> kept{};
+  std::vector<std::string> caches{};
 
   // True when a bind of what `file` describes is to go through the guest's id map.
   [[nodiscard]] bool maps(const PathFact& file) const {
@@ -37,6 +40,14 @@ struct Draft {
   [[nodiscard]] PathFact fact(std::string_view path) const {
     const auto found = facts.paths.find(path);
     return found == facts.paths.end() ? PathFact{.real = std::string(path)} : found->second;
+  }
+
+  // What lies at a real path that the policy or the agent's description leads to.
+  [[nodiscard]] FileKind kind_of(std::string_view real) const {
+    for (const auto& [path, found] : facts.paths) {
+      if (found.real == real) return found.kind;
+    }
+    return FileKind::kAbsent;
   }
 };
 

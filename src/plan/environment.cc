@@ -7,6 +7,7 @@
 
 #include "base/path.h"
 #include "base/text.h"
+#include "plan/hook.h"
 #include "plan/identity.h"
 #include "policy/proxy_env.h"
 
@@ -85,6 +86,20 @@ base::Status pass_policy(Draft& draft, Variables& out) {
   return {};
 }
 
+// The JVM takes its proxy from this variable alone. A person's own options stay and, being the later ones, win.
+void add_to_java_options(uint16_t proxy_port, Variables& out) {
+  constexpr std::string_view kName = "JAVA_TOOL_OPTIONS";
+  for (const auto& [name, ours] : policy::proxy_environment(proxy_port)) {
+    if (name != kName) continue;
+    for (const EnvVar& variable : out.list()) {
+      if (variable.name != kName || variable.value == ours) continue;
+      const std::string both = variable.value.empty() ? ours : ours + " " + variable.value;
+      out.set(name, both, variable.secret);
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 bool looks_secret(std::string_view name) {
@@ -136,17 +151,22 @@ base::Result<std::vector<EnvVar>> make_environment(Draft& draft, const std::stri
   pass_standard(draft, out);
   pass_certificates(draft, out);
   const std::string name = user_name(draft.facts, draft.identity);
-  out.set("PATH", guest_path(draft));
+  const bool container = draft.policy.isolation.mode == policy::Mode::kDocker;
+  std::string path = container ? std::string(kDefaultPath) : guest_path(draft);  // of a container: container_plan.h
+  if (draft.table.has_entry_in(kNotifyFolder)) path.append(":").append(kNotifyFolder);
+  out.set("PATH", std::move(path));
   out.set("HOME", draft.home);
   out.set("USER", name);
   out.set("LOGNAME", name);
-  out.set("SHELL", guest_shell(draft));
+  out.set("SHELL", container ? "/bin/sh" : guest_shell(draft));
   out.set("TMPDIR", "/tmp");
   out.set("PWD", start);
   if (draft.policy.isolation.network == policy::Network::kDeny) {
     for (auto& [variable, value] : policy::proxy_environment(proxy_port)) out.set(variable, std::move(value));
   }
+  if (std::string hook = hook_of_guest(draft.policy); !hook.empty()) out.set(kHookVariable, std::move(hook));
   BELLJAR_TRY(pass_policy(draft, out));
+  if (draft.policy.isolation.network == policy::Network::kDeny) add_to_java_options(proxy_port, out);
   return out.list();
 }
 

@@ -71,6 +71,16 @@ TEST(Environment, PassesWhatThePolicyNamesExactly) {
   EXPECT_TRUE(any_contains(plan->notes, "UNSET is allowed by the policy but not set"));
 }
 
+TEST(Environment, JavaOptionsOfThePersonsOwnStandBesideTheProxy) {
+  Host host;
+  host.policy.env.set = {{"JAVA_TOOL_OPTIONS", "-Xmx1g"}};
+  const auto plan = host.plan();
+  ASSERT_TRUE(plan) << plan.error().message();
+  const std::string value = variable(*plan, "JAVA_TOOL_OPTIONS")->value;
+  EXPECT_TRUE(value.starts_with("-Dhttp.proxyHost=127.0.0.1 ")) << value;
+  EXPECT_TRUE(value.ends_with(" -Xmx1g")) << value;
+}
+
 TEST(Environment, RefusesWhatCannotBeCarried) {
   Host host;
   host.policy.env.set = {{"A=B", "x"}};

@@ -8,6 +8,7 @@
 
 #include "base/path.h"
 #include "base/text.h"
+#include "plan/upstream.h"
 #include "policy/host_rule.h"
 
 namespace belljar::plan {
@@ -23,17 +24,6 @@ void line(std::string& out, std::string_view name, const std::string& text) {
   out += text + "\n";
 }
 
-std::string size_text(uint64_t bytes) {
-  constexpr std::array<std::pair<unsigned, const char*>, 4> kUnits = {
-      {{40, "TiB"}, {30, "GiB"}, {20, "MiB"}, {10, "KiB"}}};
-  for (const auto& [shift, unit] : kUnits) {
-    if (bytes >= uint64_t{1} << shift && bytes % (uint64_t{1} << shift) == 0) {
-      return std::to_string(bytes >> shift) + " " + unit;
-    }
-  }
-  return std::to_string(bytes) + " bytes";
-}
-
 std::string identity_text(const Identity& identity) {
   const auto pair = [](uint64_t uid, uint64_t gid) { return std::to_string(uid) + ":" + std::to_string(gid); };
   std::string out = "user " + pair(identity.guest_uid, identity.guest_gid);
@@ -46,7 +36,7 @@ std::string identity_text(const Identity& identity) {
 
 std::string network_text(const Plan& plan) {
   if (plan.network == policy::Network::kAllow) return "allow: the host's";
-  if (plan.hosts.empty()) return "deny: no host is allowed";
+  if (plan.hosts.empty()) return plan.ask ? "deny: no host is allowed yet" : "deny: no host is allowed";
   return "deny, but for these hosts by way of 127.0.0.1:" + std::to_string(plan.proxy_port);
 }
 
@@ -90,12 +80,14 @@ void mounts_text(std::string& out, const Plan& plan) {
     const char* title;
     bool (*holds)(const Mount&);
   };
-  static constexpr std::array<Group, 5> kGroups = {{
+  static constexpr std::array<Group, 7> kGroups = {{
       {"writable, on the host:", [](const Mount& m) { return m.kind == MountKind::kBind && m.writable; }},
       {"read-only:",
        [](const Mount& m) { return (m.kind == MountKind::kBind && !m.writable) || m.kind == MountKind::kReadOnly; }},
       {"hidden:", [](const Mount& m) { return m.kind == MountKind::kMask; }},
+      {"a private copy, gone at the end:", [](const Mount& m) { return m.kind == MountKind::kPrivate; }},
       {"private, gone at the end:", [](const Mount& m) { return m.kind == MountKind::kScratch; }},
+      {"private, taken over at the end:", [](const Mount& m) { return m.kind == MountKind::kCopy; }},
       {"made for the guest:",
        [](const Mount& m) {
          return m.kind == MountKind::kFolder || m.kind == MountKind::kLink || m.kind == MountKind::kFile ||
@@ -113,15 +105,29 @@ void mounts_text(std::string& out, const Plan& plan) {
 
 void limits_text(std::string& out, const Plan& plan) {
   const ResourceLimits& limits = plan.limits;
-  std::vector<std::string> parts{std::to_string(limits.processes) + " processes",
-                                 std::to_string(limits.open_files) + " open files"};
-  if (plan.mode != policy::Mode::kNone) {
-    parts.push_back(size_text(limits.scratch_bytes) + " and " + std::to_string(limits.scratch_files) +
-                    " files of scratch");
-  }
+  std::vector<std::string> parts;
+  if (limits.processes != 0) parts.push_back(std::to_string(limits.processes) + " processes");
+  if (limits.open_files != 0) parts.push_back(std::to_string(limits.open_files) + " open files");
   if (limits.file_bytes) parts.push_back("files of at most " + size_text(*limits.file_bytes));
-  if (limits.wall_seconds) parts.push_back(std::to_string(*limits.wall_seconds) + " s");
-  line(out, "limits", base::join(parts, ", "));
+  std::string text = parts.empty() ? "as in your shell" : base::join(parts, ", ") + " (resource limits)";
+  if (plan.mode != policy::Mode::kNone) {
+    text += "; " + size_text(limits.scratch_bytes) +
+            (limits.scratch_files != 0 ? " and " + std::to_string(limits.scratch_files) + " files" : "") +
+            " of scratch (tmpfs)";
+  }
+  if (limits.wall_seconds) text += "; " + std::to_string(*limits.wall_seconds) + " s (boot clock)";
+  line(out, "limits", text);
+  const auto by_group = [&](const char* what, const std::string& value, bool limited, const std::string& by) {
+    line(out, what,
+         limited                            ? value + " (" + escape(by) + ")"
+         : plan.mode == policy::Mode::kNone ? "not limited"
+                                            : "not limited: " + escape(by));
+  };
+  by_group("  memory", size_text(limits.memory_bytes.value_or(0)), limits.memory_bytes.has_value(), limits.memory_by);
+  by_group("  cpu", std::to_string(limits.cpu_percent.value_or(0)) + "%", limits.cpu_percent.has_value(),
+           limits.cpu_by);
+  by_group("  pids", std::to_string(limits.pids.value_or(0)) + " processes and threads", limits.pids.has_value(),
+           limits.pids_by);
 }
 
 void list_text(std::string& out, const char* title, const std::vector<std::string>& lines) {
@@ -131,6 +137,16 @@ void list_text(std::string& out, const char* title, const std::vector<std::strin
 }
 
 }  // namespace
+
+std::string size_text(uint64_t bytes) {
+  constexpr std::array kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  while (bytes != 0 && bytes % 1024 == 0 && unit + 1 < kUnits.size()) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return std::to_string(bytes) + " " + kUnits[unit];
+}
 
 const char* to_text(policy::Mode mode) {
   switch (mode) {
@@ -162,6 +178,8 @@ const char* to_text(MountKind kind) {
       return "link";
     case MountKind::kFile:
       return "file";
+    case MountKind::kCopy:
+      return "copy";
     case MountKind::kDevice:
       return "device";
     case MountKind::kProc:
@@ -170,8 +188,24 @@ const char* to_text(MountKind kind) {
       return "pts";
     case MountKind::kMask:
       return "mask";
+    case MountKind::kPrivate:
+      return "private";
     case MountKind::kReadOnly:
       return "read-only";
+  }
+  return "?";
+}
+
+const char* to_text(KeptKind kind) {
+  switch (kind) {
+    case KeptKind::kLogin:
+      return "login";
+    case KeptKind::kState:
+      return "state";
+    case KeptKind::kHistory:
+      return "history";
+    case KeptKind::kForbidden:
+      return "forbidden";
   }
   return "?";
 }
@@ -183,9 +217,28 @@ std::string explain_text(const Plan& plan) {
   for (const std::string& word : plan.command) words.push_back(base::shell_quote(word));
   line(out, "command", base::join(words, " "));
   line(out, "program", escape(plan.program));
+  if (plan.mode == policy::Mode::kDocker) {
+    line(out, "image", escape(plan.container.image) + " = " + escape(plan.container.image_id));
+    line(out, "engine", escape(plan.container.engine));
+  }
   line(out, "in", escape(plan.chdir));
   line(out, "mode", to_text(plan.mode));
   line(out, "network", network_text(plan));
+  if (plan.upstream) {
+    line(out, "proxy", to_text(*plan.upstream) + (plan.upstream->authorization.empty() ? "" : ", with credentials"));
+  }
+  if (plan.network == policy::Network::kDeny && plan.transparent != policy::Transparent::kOff) {
+    line(out, "by name",
+         plan.transparent == policy::Transparent::kRequired
+             ? "allowed hosts are reached without a proxy variable too, or nothing starts"
+             : "allowed hosts are reached without a proxy variable too, where nf_tables redirects ('belljar doctor')");
+  }
+  if (plan.ask) line(out, "ask", "at the terminal, about hosts that no rule decides about");
+  for (const policy::ExposedPort& port : plan.expose) {
+    line(out, "expose",
+         "127.0.0.1:" + std::to_string(port.host) + " and [::1]:" + std::to_string(port.host) +
+             " of this host lead to port " + std::to_string(port.guest) + " of the guest");
+  }
   if (!plan.agent.empty()) line(out, "agent", escape(plan.agent));
   line(out, "identity", identity_text(plan.identity));
   limits_text(out, plan);
@@ -193,7 +246,11 @@ std::string explain_text(const Plan& plan) {
   list_text(out, "notes:", plan.notes);
   std::vector<std::string> hosts;
   hosts.reserve(plan.hosts.size());
-  for (const policy::HostRule& rule : plan.hosts) hosts.push_back(policy::to_text(rule) + "  (" + rule.source + ")");
+  for (const policy::HostRule& rule : plan.hosts) {
+    const std::string options = policy::options_text(rule);
+    hosts.push_back((rule.deny ? "not " : "") + policy::to_text(rule) + (options.empty() ? "" : ", " + options) +
+                    "  (" + rule.source + ")");
+  }
   list_text(out, "hosts:", hosts);
   mounts_text(out, plan);
   std::vector<std::string> variables;

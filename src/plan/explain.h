@@ -17,5 +17,9 @@ namespace belljar::plan {
 [[nodiscard]] const char* to_text(policy::Mode mode);
 [[nodiscard]] const char* to_text(policy::Network network);
 [[nodiscard]] const char* to_text(MountKind kind);
+[[nodiscard]] const char* to_text(KeptKind kind);
+
+// "2 GiB": in the largest unit that divides it, else in bytes.
+[[nodiscard]] std::string size_text(uint64_t bytes);
 
 }  // namespace belljar::plan

@@ -2,6 +2,8 @@
 
 #include "base/text.h"
 #include "plan/explain.h"
+#include "plan/limit_fields.h"
+#include "plan/upstream.h"
 #include "policy/host_rule.h"
 
 namespace belljar::plan {
@@ -40,17 +42,40 @@ ordered_json mount_json(const Mount& mount) {
   return out;
 }
 
+ordered_json limits_json(const ResourceLimits& limits) {
+  ordered_json out = ordered_json::object();
+  each_limit(limits, [&](const char* name, const std::optional<uint64_t>& value) { out[name] = or_null(value); });
+  out["by"] = {{"memory", utf8(limits.memory_by)},
+               {"cpu", utf8(limits.cpu_by)},
+               {"pids", utf8(limits.pids_by)},
+               {"processes", "RLIMIT_NPROC"},
+               {"open_files", "RLIMIT_NOFILE"},
+               {"file_bytes", "RLIMIT_FSIZE"},
+               {"scratch", "tmpfs"},
+               {"wall", "CLOCK_BOOTTIME"}};
+  return out;
+}
+
+ordered_json container_json(const Plan& plan) {
+  if (plan.mode != policy::Mode::kDocker) return nullptr;
+  return {{"engine", utf8(plan.container.engine)},
+          {"image", utf8(plan.container.image)},
+          {"image_id", utf8(plan.container.image_id)}};
+}
+
 }  // namespace
 
 std::string explain_json(const Plan& plan) {
   const Identity& id = plan.identity;
-  const ResourceLimits& limits = plan.limits;
   ordered_json out{
       {"mode", to_text(plan.mode)},
       {"network", to_text(plan.network)},
+      {"nested", plan.nested},
+      {"clipboard", plan.clipboard == policy::Clipboard::kAllow ? "allow" : "deny"},
       {"agent", utf8(plan.agent)},
       {"command", list(plan.command)},
       {"program", utf8(plan.program)},
+      {"container", container_json(plan)},
       {"work_folder", utf8(plan.work_folder)},
       {"chdir", utf8(plan.chdir)},
       {"home", utf8(plan.home)},
@@ -63,25 +88,35 @@ std::string explain_json(const Plan& plan) {
         {"idmap", id.idmap},
         {"disk_uid", id.disk_uid},
         {"disk_gid", id.disk_gid}}},
-      {"limits",
-       {{"processes", limits.processes},
-        {"open_files", limits.open_files},
-        {"file_bytes", or_null(limits.file_bytes)},
-        {"scratch_bytes", limits.scratch_bytes},
-        {"scratch_files", limits.scratch_files},
-        {"wall_seconds", or_null(limits.wall_seconds)}}},
+      {"limits", limits_json(plan.limits)},
       {"proxy_port", plan.proxy_port},
+      {"hook", {{"url", utf8(plan.hook.url)}, {"token_env", utf8(plan.hook.token_env)}}},
+      {"ask", plan.ask},
+      {"upstream_proxy", plan.upstream ? ordered_json(to_text(*plan.upstream)) : ordered_json()},
+      {"expose", ordered_json::array()},
       {"hosts", ordered_json::array()},
       {"mounts", ordered_json::array()},
       {"writable", list(plan.writable)},
+      {"kept", ordered_json::array()},
       {"env", ordered_json::array()},
       {"weakenings", list(plan.weakenings)},
       {"notes", list(plan.notes)},
   };
   for (const policy::HostRule& rule : plan.hosts) {
-    out["hosts"].push_back({{"rule", policy::to_text(rule)}, {"source", utf8(rule.source)}});
+    ordered_json entry{{"rule", policy::to_text(rule)}, {"source", utf8(rule.source)}, {"id", rule.id}};
+    if (rule.deny) entry["deny"] = true;
+    if (const std::string options = policy::options_text(rule); !options.empty()) entry["options"] = options;
+    out["hosts"].push_back(std::move(entry));
   }
+  for (const policy::ExposedPort& port : plan.expose)
+    out["expose"].push_back({{"host", port.host}, {"guest", port.guest}});
   for (const Mount& mount : plan.mounts) out["mounts"].push_back(mount_json(mount));
+  for (const Kept& kept : plan.kept) {
+    out["kept"].push_back({{"kind", to_text(kept.kind)},
+                           {"path", utf8(kept.path)},
+                           {"inside", utf8(kept.inside)},
+                           {"keys", list(kept.keys)}});
+  }
   for (const EnvVar& variable : plan.env) {
     out["env"].push_back({{"name", utf8(variable.name)},
                           {"value", variable.secret ? "***" : utf8(variable.value)},

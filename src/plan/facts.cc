@@ -5,6 +5,8 @@
 
 #include "base/path.h"
 #include "base/text.h"
+#include "plan/agent_files.h"
+#include "plan/toolchains.h"
 
 namespace belljar::plan {
 
@@ -108,13 +110,22 @@ base::Result<std::vector<std::string>> needed_paths(const policy::Policy& policy
                                                     const Request& request) {
   std::vector<std::string> out{facts.work_folder};
   if (!facts.home.empty()) out.push_back(facts.home);
-  const std::array lists{&policy.files.read, &policy.files.write, &policy.files.hide, &policy.agent.config_dirs,
-                         &policy.agent.config_files};
+  const std::array lists{&policy.files.read, &policy.files.write, &policy.files.hide};
   for (const auto* list : lists) {
     for (const std::string& text : *list) {
       BELLJAR_ASSIGN(std::string path, expand_path(text, facts.home, facts.work_folder));
       out.push_back(std::move(path));
     }
+  }
+  if (!facts.home.empty()) {
+    for (const std::string_view text : toolchain_folders()) out.push_back(facts.home + std::string(text.substr(1)));
+  }
+  const policy::Agent& agent = policy.agent;
+  const std::vector<std::string> state{agent.state_file};
+  for (const auto* list : {&agent.config_dirs, &agent.config_files, &agent.obeyed, &agent.history, &state}) {
+    if (list->empty() || list->front().empty()) continue;
+    BELLJAR_ASSIGN(std::vector<AgentPath> asked, agent_paths(*list, facts, request));
+    for (AgentPath& path : asked) out.push_back(std::move(path.path));
   }
   if (!request.chdir.empty()) {
     BELLJAR_ASSIGN(std::string path, expand_path(request.chdir, facts.home, facts.work_folder));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "plan/plan.h"
 #include "policy/policy.h"
 
 namespace belljar::plan {
@@ -27,8 +28,15 @@ enum class FileKind : uint8_t {
   kAbsent,  // no such file, or a link that leads nowhere
   kFile,
   kFolder,
-  kOther,  // socket, FIFO or device
+  kSocket,
+  kFifo,
+  kOther,  // a device
 };
+
+// What is no file and no folder.
+[[nodiscard]] constexpr bool is_special(FileKind kind) {
+  return kind == FileKind::kSocket || kind == FileKind::kFifo || kind == FileKind::kOther;
+}
 
 struct LinkFact {
   std::string path{};    // of the link itself; its folder is a real path
@@ -53,20 +61,35 @@ struct RootEntry {
   std::string target{};  // of a link
 };
 
+// Who the person is for git; empty where their config does not say.
+struct GitIdentity {
+  std::string name{};
+  std::string email{};
+};
+
 struct GitFact {
   enum class Kind : uint8_t {
     kNone,
     kFolder,
     kLink,        // `.git` is a symbolic link
-    kWorktree,    // a file, and the folder it names points back at it
+    kWorktree,    // a file, and the folder it names points back at it: a linked worktree, or a submodule
     kUnverified,  // a file that names a folder which does not point back, for `reason`
   };
   Kind kind = Kind::kNone;
-  PathFact common{};  // a worktree's common folder, or what a link leads to
+  PathFact common{};                   // a worktree's common folder, a submodule's folder, or what a link leads to
+  PathFact own{};                      // a linked worktree's own folder in the common one; absent for a submodule
+  std::vector<PathFact> shared{};      // in the common folder of a linked worktree, what a commit in it writes
+  std::vector<PathFact> alternates{};  // folders of objects elsewhere that belong to the repository too
   std::string reason{};
   bool has_hooks = false;  // `.git` is a folder and has these
   bool has_config = false;
   bool has_links = false;  // hooks or config is a symbolic link
+};
+
+// A socket or a FIFO of the host's below a folder that the guest gets.
+struct SpecialFile {
+  std::string path{};  // real
+  bool socket = false;
 };
 
 // A program, the interpreter its first line names, that one's interpreter, ….
@@ -89,6 +112,30 @@ struct ProgramFact {
 struct IdRange {
   uint32_t first = 0;
   uint32_t count = 0;
+};
+
+// The bubblewrap of the host, for the bwrap tier.
+struct BwrapFact {
+  std::string path{};     // absolute, empty when there is none
+  std::string version{};  // "0.8.0"
+  std::string fault{};    // why the tier cannot be built on it, with `remedy`; empty: it can
+  std::string remedy{};
+  bool follows_links = false;  // it makes mount points through links that appear while it sets up (CVE-2026-87766)
+};
+
+// Whether a group of the guest's own can be had with one controller.
+struct CgroupFact {
+  bool usable = false;
+  std::string by{};     // by what means: "cgroup v1 in /sys/fs/cgroup/pids"
+  std::string fault{};  // why not
+};
+
+// The container engine that a launch with Mode::kDocker would use, and the image.
+struct EngineFact {
+  std::string socket{};
+  std::string image_id{};
+  std::vector<std::string> image_env{};
+  std::optional<base::Error> fault{};  // why there is none of it
 };
 
 struct Facts {
@@ -116,13 +163,33 @@ struct Facts {
   bool cpu_topology = false;  // /sys/devices/system/cpu
 
   GitFact git;
+  GitIdentity git_identity;
+  std::vector<PathFact> tool_links;            // where the links of kLinkFolder lead (plan/toolchains.h)
+  std::vector<std::string> tool_secrets;       // files in the folders of toolchain_folders() that hold credentials
+  std::vector<std::string> tools_unseen;       // those folders that are too large to look for such files in
+  std::string cache_folder;                    // Belljar's own, a real path; it may not exist yet. Empty without a home
+  std::vector<ProtectedPath> protected_paths;  // of the work folder, whatever the policy says of them
+  std::vector<GitFolder> git_folders;          // those that git = "write" would let the guest write
+  std::vector<std::string> watched;            // see Plan
+  std::vector<std::string> unseen_folders;     // where there may be more
+  std::vector<SpecialFile> special_files;      // in the work folder and in what the policy names
   ProgramFact program;
   std::map<std::string, PathFact, std::less<>> paths;  // by expanded path: what needed_paths() names
-  std::vector<std::string> own_folders;  // Belljar's state, config, cache and runtime folders, real or not
+  std::vector<std::string>
+      own_folders;  // Belljar's state, config, cache and runtime folders, real or not; its programs
 
   int landlock_abi = 0;  // 0: none
   uint64_t hard_open_files = 0;
   uint64_t hard_processes = 0;
+
+  BwrapFact bwrap;  // only looked for with mode = "bwrap"
+
+  CgroupFact memory_group;
+  CgroupFact cpu_group;
+  CgroupFact pids_group;
+  EngineFact engine;          // only looked at with Mode::kDocker
+  uint64_t memory_bytes = 0;  // of the machine
+  uint64_t processors = 0;    // that the launcher may use
 };
 
 // Where `/etc` keeps what only root or a group may read. gather_facts() reports which exist; ssh host keys are found

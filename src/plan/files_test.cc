@@ -66,8 +66,6 @@ TEST(Home, ThatCannotBePrivateIsReplaced) {
     host.agent();
     host.facts.home = home;
     if (*home == '/' && std::string_view(home) != "/opt/missing") host.folder(home);
-    host.policy.agent.config_dirs.clear();
-    host.policy.agent.config_files.clear();
     const auto plan = host.plan();
     ASSERT_TRUE(plan) << home << plan.error().message();
     EXPECT_EQ(plan->home, "/home/agent");
@@ -91,7 +89,7 @@ TEST(Files, RefusalsOfWriteAndReadNameThePathAndTheRemedy) {
       {"~bob/x", "", "resolve path '~bob/x': homes of other users are not looked up (write the absolute path)"},
       {"/absent", "",
        "files.write '/absent': there is no '/absent', refusing (create it, or take it out of the policy)"},
-      {"/socket", "", "files.write '/socket': it is a socket, FIFO or device, refusing (name a file or a folder)"},
+      {"/device", "", "files.write '/device': it is a device, refusing (name a file or a folder)"},
       {".git", "", "files.write '.git': git = \"read\" keeps '.git' read-only, refusing"},
       {"", "/", "files.read '/': it is the root folder, refusing"},
       {"", "~", "files.read '~': every login and key of the home would be in it, refusing"},
@@ -100,7 +98,10 @@ TEST(Files, RefusalsOfWriteAndReadNameThePathAndTheRemedy) {
       {"", "/run", "files.read '/run': the sockets of the host's services are in it, refusing"},
       {"", "/run/user/1000", "files.read '/run/user/1000': the sockets of the host's services are in it, refusing"},
       {"", "/absent", "files.read '/absent': there is no '/absent', refusing"},
-      {"", "/socket", "files.read '/socket': it is a socket, FIFO or device, refusing"},
+      {"", "/device", "files.read '/device': it is a device, refusing"},
+      {"", "/srv/docker.sock",
+       "files.read '/srv/docker.sock': who reaches a container engine is root of the host, refusing"},
+      {"/engine", "", "files.write '/engine': who reaches a container engine is root of the host, refusing"},
       {"", ".", "files.read '.': the same path is writable in this launch, refusing (take it out of one of the two)"},
       {"/data", "/data", "files.read '/data': the same path is writable in this launch, refusing"},
       {"", "../../..//..", "resolve path '../../..//..': it holds a NUL byte or climbs above '/'"},
@@ -111,11 +112,68 @@ TEST(Files, RefusalsOfWriteAndReadNameThePathAndTheRemedy) {
                                "/home/alice/work/.git"}) {
       host.folder(folder);
     }
-    host.facts.paths["/socket"] = path_fact(FileKind::kOther, "/socket", 0);
+    host.facts.paths["/device"] = path_fact(FileKind::kOther, "/device", 0);
+    host.facts.environment["DOCKER_HOST"] = "unix:///engine";
+    for (const char* engine : {"/srv/docker.sock", "/engine"}) {
+      host.facts.paths[engine] = path_fact(FileKind::kSocket, engine, 0);
+    }
     if (!test.write.empty()) host.policy.files.write = {test.write};
     if (!test.read.empty()) host.policy.files.read = {test.read};
     EXPECT_THAT(host.refusal(), StartsWith(test.message)) << test.write << test.read;
   }
+}
+
+TEST(Files, TheHomeIsAWorkFolderOnlyByName) {
+  Host host;
+  host.facts.work_folder = "/home/alice";
+  host.facts.own_folders = {"/home/alice/.config/belljar", "/home/alice/.local/state/belljar"};
+  EXPECT_THAT(host.refusal(), HasSubstr("or say --allow-home"));
+  host.policy.files.allow_home = true;
+  const auto plan = host.plan();
+  ASSERT_TRUE(plan) << plan.error().message();
+  EXPECT_THAT(plan->weakenings, Contains(StartsWith("allow_home = true: ")));
+  ASSERT_NE(mount_at(*plan, "/home/alice"), nullptr);
+  EXPECT_EQ(mount_at(*plan, "/home/alice")->kind, MountKind::kBind);
+  EXPECT_TRUE(plan->private_home.empty());
+  // Nothing between the two can be moved away, nor can what is missing be made.
+  for (const char* pinned : {"/home/alice/.config", "/home/alice/.local", "/home/alice/.local/state"}) {
+    ASSERT_NE(mount_at(*plan, pinned), nullptr) << pinned;
+    EXPECT_EQ(mount_at(*plan, pinned)->kind, MountKind::kBind);
+    EXPECT_TRUE(mount_at(*plan, pinned)->writable);
+  }
+  for (const std::string& own : host.facts.own_folders) {
+    EXPECT_EQ(mount_at(*plan, own)->kind, MountKind::kMask);
+    EXPECT_THAT(plan->caches, Contains(own));
+  }
+  host.facts.work_folder = "/";
+  EXPECT_THAT(host.refusal(), HasSubstr("it is the root folder"));
+  host.facts.work_folder = "/home";
+  host.folder("/home");
+  EXPECT_EQ(host.refusal(), "");
+  // What is no such folder is refused as before.
+  host.facts.work_folder = "/etc/nginx";
+  EXPECT_THAT(host.refusal(), HasSubstr("it belongs to the system"));
+}
+
+TEST(Files, SocketsAndFifosAreHiddenUnlessNamed) {
+  Host host;
+  host.folder("/data");
+  host.facts.paths["/data/named"] = path_fact(FileKind::kSocket, "/data/named", 1000);
+  host.policy.files.read = {"/data", "/data/named"};
+  for (const char* path : {"/home/alice/work/a/s", "/data/named", "/data/docker.sock", "/usr/lib/s", "/elsewhere/s"}) {
+    host.facts.special_files.push_back({path, true});
+  }
+  host.facts.special_files.push_back({"/data/f", false});
+  const auto plan = host.plan();
+  ASSERT_TRUE(plan) << plan.error().message();
+  for (const char* path : {"/home/alice/work/a/s", "/data/docker.sock", "/usr/lib/s", "/data/f"}) {
+    ASSERT_NE(mount_at(*plan, path), nullptr) << path;
+    EXPECT_EQ(mount_at(*plan, path)->kind, MountKind::kMask);
+  }
+  EXPECT_EQ(mount_at(*plan, "/data/f")->reason, "a FIFO of the host");
+  EXPECT_EQ(mount_at(*plan, "/elsewhere/s"), nullptr) << "is not in view";
+  ASSERT_TRUE(mount_at(*plan, "/data/named") == nullptr || mount_at(*plan, "/data/named")->kind == MountKind::kBind);
+  EXPECT_THAT(plan->weakenings, Contains(StartsWith("'/data/named' is a socket of the host")));
 }
 
 TEST(Files, ReadAndWriteAreBoundAtTheirRealPaths) {
@@ -200,15 +258,14 @@ TEST(Files, ASecretOfEtcCanBeNamedButNotReachedInto) {
   EXPECT_THAT(host.refusal(), HasSubstr("it lies in '/etc/ssl/private', which is hidden, refusing"));
 }
 
-TEST(AgentConfig, IsBoundWhenItExistsAndIsTheOwners) {
+TEST(AgentFolder, IsBoundWhenItExistsAndIsTheOwners) {
   Host host;
-  host.agent();
+  host.agent_of_one_folder();
   host.folder("/home/alice/.claude");
   auto plan = host.plan();
   ASSERT_TRUE(plan) << plan.error().message();
   EXPECT_TRUE(mount_at(*plan, "/home/alice/.claude")->writable);
-  EXPECT_EQ(mount_at(*plan, "/home/alice/.claude.json"), nullptr);
-  EXPECT_TRUE(any_contains(plan->notes, "~/.claude.json does not exist yet"));
+  EXPECT_TRUE(any_contains(plan->weakenings, "config_dirs of agent claude: what it writes to '~/.claude'"));
 
   host.facts.paths["/home/alice/.claude"] =
       through_link(path_fact(FileKind::kFolder, "/home/alice", 1000), "/home/alice/.claude", ".");
@@ -219,9 +276,9 @@ TEST(AgentConfig, IsBoundWhenItExistsAndIsTheOwners) {
   EXPECT_TRUE(any_contains(plan->notes, "~/.claude is not a folder"));
 }
 
-TEST(AgentConfig, OfAnotherUserIsLeftOutForRoot) {
+TEST(AgentFolder, OfAnotherUserIsLeftOutForRoot) {
   Host host(true);
-  host.agent();
+  host.agent_of_one_folder();
   host.folder("/root/.claude", 0);
   auto plan = host.plan();
   ASSERT_TRUE(plan) << plan.error().message();
@@ -261,7 +318,7 @@ TEST(Git, WriteIsANamedWeakeningThatKeepsHooksAndConfig) {
   EXPECT_EQ(mount_at(*plan, "/home/alice/work/.git/config")->kind, MountKind::kReadOnly);
   EXPECT_TRUE(any_contains(plan->weakenings, "git = write"));
   host.facts.git.has_links = true;
-  EXPECT_THAT(host.refusal(), HasSubstr("hooks or config of '.git' is a link"));
+  EXPECT_THAT(host.refusal(), HasSubstr("hooks or config of '/home/alice/work/.git' is a link"));
 }
 
 TEST(Git, WorktreeIsGivenReadOnlyOnlyWhenItPointsBack) {
@@ -275,7 +332,27 @@ TEST(Git, WorktreeIsGivenReadOnlyOnlyWhenItPointsBack) {
   ASSERT_NE(common, nullptr);
   EXPECT_FALSE(common->writable);
   host.policy.git = policy::GitAccess::kWrite;
-  EXPECT_THAT(host.refusal(), HasSubstr("it is a linked worktree, which this version can only give read-only"));
+  // A submodule: its folder, but for what git obeys.
+  host.facts.git.has_hooks = host.facts.git.has_config = true;
+  plan = host.plan();
+  ASSERT_TRUE(plan) << plan.error().message();
+  EXPECT_TRUE(mount_at(*plan, "/home/alice/main/.git")->writable);
+  EXPECT_EQ(mount_at(*plan, "/home/alice/main/.git/config")->kind, MountKind::kReadOnly);
+  // A linked worktree: what a commit writes, and nothing of its siblings.
+  host.facts.git.own = path_fact(FileKind::kFolder, "/home/alice/main/.git/worktrees/w", 1000);
+  for (const char* name : {"objects", "objects/info", "refs", "logs/refs"}) {
+    host.facts.git.shared.push_back(path_fact(FileKind::kFolder, "/home/alice/main/.git/" + std::string(name), 1000));
+  }
+  plan = host.plan();
+  ASSERT_TRUE(plan) << plan.error().message();
+  EXPECT_FALSE(mount_at(*plan, "/home/alice/main/.git")->writable);
+  for (const char* name : {"objects", "refs", "logs/refs", "worktrees/w"}) {
+    EXPECT_TRUE(mount_at(*plan, "/home/alice/main/.git/" + std::string(name))->writable) << name;
+  }
+  EXPECT_EQ(mount_at(*plan, "/home/alice/main/.git/objects/info")->kind, MountKind::kReadOnly);
+  host.facts.git.shared[1].kind = FileKind::kAbsent;
+  EXPECT_THAT(host.refusal(), HasSubstr("objects/info' is not a folder, refusing"));
+  host.facts.git.own = {};
 
   host.policy.git = policy::GitAccess::kRead;
   host.facts.git.common.real = "/home/alice/.ssh";

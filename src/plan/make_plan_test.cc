@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/path.h"
+#include "plan/explain.h"
 #include "plan/plan_fixture.h"
 #include "policy/preset.h"
 
@@ -18,6 +19,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 TEST(MakePlan, GivesAnOrdinaryUserTheSystemAndTheWorkFolder) {
   const auto plan = Host().plan();
@@ -71,10 +73,8 @@ TEST(MakePlan, RefusesWhatThisVersionOrTheModeCannotHold) {
     const char* message;
   };
   const Case cases[] = {
-      {"bwrap", [](Host& h) { h.policy.isolation.mode = policy::Mode::kBwrap; },
-       "isolation.mode 'bwrap': not in this version, refusing (use mode = \"jail\")"},
       {"docker", [](Host& h) { h.policy.isolation.mode = policy::Mode::kDocker; },
-       "isolation.mode 'docker': not in this version, refusing (use mode = \"jail\")"},
+       "isolation.mode 'docker': the container engine was not asked for the image, refusing"},
       {"none denies", [](Host& h) { h.policy.isolation.mode = policy::Mode::kNone; },
        "isolation.network 'deny': mode = \"none\" has no boundary to hold it, refusing (use mode = \"jail\", or say "
        "network = \"allow\")"},
@@ -86,10 +86,10 @@ TEST(MakePlan, RefusesWhatThisVersionOrTheModeCannotHold) {
        },
        "files.hide '/opt': mode = \"none\" has no boundary to hold it, refusing (use mode = \"jail\")"},
       {"memory", [](Host& h) { h.policy.limits.memory_bytes = 1; },
-       "limits 'memory': it needs a cgroup, which this version does not make, refusing (take it out of the policy, or "
-       "start belljar in a scope that has it: systemd-run --scope)"},
-      {"cpu", [](Host& h) { h.policy.limits.cpu_percent = 50; }, "limits 'cpu': it needs a cgroup"},
-      {"pids", [](Host& h) { h.policy.limits.pids = 5; }, "limits 'pids': it needs a cgroup"},
+       "limits 'memory': this host cannot hold it: no group can be made, refusing (leave it out of the policy, or see "
+       "'belljar doctor' for what gives you a cgroup)"},
+      {"cpu", [](Host& h) { h.policy.limits.cpu_percent = 50; }, "limits 'cpu': this host cannot hold it"},
+      {"pids", [](Host& h) { h.policy.limits.pids = 5; }, "limits 'pids': this host cannot hold it"},
       {"open files", [](Host& h) { h.policy.limits.open_files = 20001; },
        "limits 'open_files': 20001 is more than this host's hard limit of 20000, refusing (ask for less, or raise the "
        "hard limit (ulimit -H, limits.conf))"},
@@ -112,6 +112,35 @@ TEST(MakePlan, RefusesWhatThisVersionOrTheModeCannotHold) {
       EXPECT_THAT(host.refusal(), ::testing::StartsWith(test.message)) << test.name << (root ? " as root" : "");
     }
   }
+}
+
+// Each controller for itself: one may be there and another not.
+TEST(MakePlan, LimitsByAGroupWhereOneIsToBeHad) {
+  Host host;
+  host.facts.memory_bytes = uint64_t{16} << 30U;
+  host.facts.processors = 8;
+  auto plan = host.plan();
+  ASSERT_TRUE(plan);
+  EXPECT_FALSE(plan->limits.memory_bytes || plan->limits.cpu_percent || plan->limits.pids);
+  EXPECT_EQ(plan->limits.memory_by, "no group can be made");
+  EXPECT_THAT(explain_text(*plan), ::testing::HasSubstr("  pids      not limited: no group can be made\n"));
+  for (CgroupFact* fact : {&host.facts.memory_group, &host.facts.cpu_group, &host.facts.pids_group}) {
+    *fact = {.usable = true, .by = "cgroup v2 in /sys/fs/cgroup"};
+  }
+  plan = host.plan();
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->limits.memory_bytes, uint64_t{12} << 30U);
+  EXPECT_EQ(plan->limits.cpu_percent, 800U);
+  EXPECT_LT(plan->limits.pids, plan->limits.processes);
+  EXPECT_THAT(explain_text(*plan), ::testing::HasSubstr("  memory    12 GiB (cgroup v2 in /sys/fs/cgroup)\n"));
+  host.policy.limits.memory_bytes = uint64_t{64} << 20U;
+  host.policy.limits.cpu_percent = 50;
+  host.policy.limits.pids = 9;
+  plan = host.plan();
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->limits.memory_bytes, uint64_t{64} << 20U);
+  EXPECT_EQ(plan->limits.cpu_percent, 50U);
+  EXPECT_EQ(plan->limits.pids, 9U);
 }
 
 TEST(MakePlan, GivesEveryLimitAValueThatTheHostCanHold) {
@@ -165,6 +194,24 @@ TEST(MakePlan, AllowedNetworkIsANamedWeakening) {
   EXPECT_THAT(plan->weakenings[0], HasSubstr("abstract unix sockets"));
 }
 
+TEST(MakePlan, NestedIsANamedWeakeningThatLeavesProcAsItIs) {
+  Host host;
+  host.policy.agent = *policy::find_agent("claude");
+  const auto stricter = host.plan();
+  ASSERT_TRUE(stricter);
+  EXPECT_NE(mount_at(*stricter, "/proc/sys"), nullptr);
+  EXPECT_NE(variable(*stricter, "IS_SANDBOX"), nullptr);
+  host.policy.isolation.nested = true;
+  const auto plan = host.plan();
+  ASSERT_TRUE(plan) << plan.error().message();
+  EXPECT_TRUE(plan->nested);
+  EXPECT_THAT(plan->weakenings, ElementsAre(StartsWith("nested = true: ")));
+  for (const Mount& mount : plan->mounts) EXPECT_THAT(mount.target, Not(StartsWith("/proc/")));
+  EXPECT_NE(mount_at(*plan, "/etc/shadow"), nullptr) << "all else stays hidden";
+  EXPECT_EQ(variable(*plan, "IS_SANDBOX"), nullptr) << "its own sandbox is to work";
+  EXPECT_THAT(plan->command, Not(Contains(HasSubstr("sandbox"))));
+}
+
 TEST(MakePlan, ModeNoneSaysThatThereIsNoBoundary) {
   Host host;
   host.policy.isolation.mode = policy::Mode::kNone;
@@ -174,7 +221,7 @@ TEST(MakePlan, ModeNoneSaysThatThereIsNoBoundary) {
   const auto plan = host.plan();
   ASSERT_TRUE(plan) << plan.error().message();
   EXPECT_TRUE(plan->mounts.empty());
-  EXPECT_THAT(plan->weakenings, ElementsAre(HasSubstr("no boundary")));
+  EXPECT_THAT(plan->weakenings, ElementsAre(HasSubstr("NO BOUNDARY")));
   EXPECT_EQ(plan->program, "/usr/bin/sh");
   EXPECT_EQ(plan->identity.host_uid, 1000U);
   EXPECT_EQ(variable(*plan, "SECRET_TOKEN"), nullptr);
@@ -198,8 +245,28 @@ TEST(MakePlan, PutsTheAgentsArgumentsAfterItsOwnProgramOnly) {
   EXPECT_THAT(plan->command, ElementsAre("claude", "--step-aside"));
 }
 
+TEST(MakePlan, WithoutTheHostsNetworkTheResolverIsTheGuestsOwn) {
+  Host host;
+  auto plan = host.plan();
+  ASSERT_TRUE(plan);
+  const Mount* file = mount_at(*plan, "/etc/resolv.conf");
+  ASSERT_NE(file, nullptr);
+  EXPECT_EQ(file->kind, MountKind::kFile);
+  EXPECT_THAT(file->source, ::testing::StartsWith("nameserver 127.0.0.1\n"));
+  host.facts.resolver = through_link(path_fact(FileKind::kFile, "/run/systemd/resolve/stub-resolv.conf", 0, 0644),
+                                     "/etc/resolv.conf", "../run/systemd/resolve/stub-resolv.conf");
+  host.facts.resolver_text = "nameserver 127.0.0.53\n";
+  plan = host.plan();
+  ASSERT_TRUE(plan);
+  file = mount_at(*plan, "/run/systemd/resolve/stub-resolv.conf");
+  ASSERT_NE(file, nullptr);
+  EXPECT_THAT(file->source, ::testing::StartsWith("nameserver 127.0.0.1\n"));
+  EXPECT_EQ(mount_at(*plan, "/etc/resolv.conf"), nullptr);
+}
+
 TEST(MakePlan, ResolverBehindALinkIsAFileWhereItLeads) {
   Host host;
+  host.policy.isolation.network = policy::Network::kAllow;
   host.facts.resolver = through_link(path_fact(FileKind::kFile, "/run/systemd/resolve/stub-resolv.conf", 0, 0644),
                                      "/etc/resolv.conf", "../run/systemd/resolve/stub-resolv.conf");
   host.facts.resolver_text = "nameserver 127.0.0.53\n";

@@ -27,7 +27,9 @@ const Mount* MountTable::at(std::string_view target) const {
 const Mount* MountTable::covering(std::string_view path) const {
   for (std::string here(path); !here.empty(); here = base::parent_of(here)) {
     const Mount* mount = at(here);
-    if (mount != nullptr && mount->kind != MountKind::kReadOnly) return mount;
+    const bool as_below =
+        mount != nullptr && (mount->kind == MountKind::kReadOnly || mount->kind == MountKind::kPrivate);
+    if (mount != nullptr && !as_below) return mount;
     if (here == "/") return nullptr;
   }
   return nullptr;
@@ -65,7 +67,16 @@ bool MountTable::has_entry_in(std::string_view path) const {
 }
 
 const LinkFact* MountTable::made_by_guest(const std::vector<LinkFact>& links) const {
-  const auto found = std::ranges::find_if(links, [&](const LinkFact& link) { return writes(link.path); });
+  // What the guest has under another name is not at `link.path` for it, and its own to write all the same.
+  const auto elsewhere = [&](const LinkFact& link) {
+    return std::ranges::any_of(mounts_, [&](const auto& entry) {
+      const Mount& mount = entry.second;
+      return mount.kind == MountKind::kBind && mount.writable && mount.source != mount.target &&
+             base::is_within(link.path, mount.source);
+    });
+  };
+  const auto found =
+      std::ranges::find_if(links, [&](const LinkFact& link) { return writes(link.path) || elsewhere(link); });
   return found == links.end() ? nullptr : &*found;
 }
 

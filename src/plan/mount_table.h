@@ -20,7 +20,8 @@ class MountTable {
   void remove(std::string_view target) { mounts_.erase(std::string(target)); }
 
   [[nodiscard]] const Mount* at(std::string_view target) const;
-  // The mount that decides what is at `path`: the deepest at or above it. Never one of kind kReadOnly.
+  // The mount that decides what is at `path`: the deepest at or above it. Never one of kind kReadOnly or
+  // kPrivate.
   [[nodiscard]] const Mount* covering(std::string_view path) const;
   // True when the guest sees at `path` what the host has there.
   [[nodiscard]] bool shows(std::string_view path) const;

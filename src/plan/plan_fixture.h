@@ -60,6 +60,7 @@ struct Host {
     facts.landlock_abi = 7;
     facts.hard_open_files = 20000;
     facts.hard_processes = 60000;
+    facts.memory_group.fault = facts.cpu_group.fault = facts.pids_group.fault = "no group can be made";
     folder("/home/alice/work");
     folder("/home/alice");
     folder("/root", 0);
@@ -86,11 +87,23 @@ struct Host {
   void agent() {
     policy.agent.name = "claude";
     policy.agent.commands = {"claude"};
-    policy.agent.config_dirs = {"~/.claude"};
-    policy.agent.config_files = {"~/.claude.json"};
+    policy.agent.config_files = {"~/.claude/login.json"};
+    policy.agent.obeyed = {"~/.claude/settings.json", "~/.claude/hooks", "~/.claude/projects/{project}/memory"};
+    policy.agent.history = {"~/.claude/projects/{project}", "~/.claude/todos"};
+    policy.agent.state_file = "~/.claude.json";
+    policy.agent.state_keys = {"userID"};
     policy.agent.credential_env = {"ANTHROPIC_API_KEY"};
     policy.agent.hosts = {"api.anthropic.com"};
     policy.agent.registries = {"registry.npmjs.org"};
+  }
+
+  // The same agent, described by a folder that it may write as a whole.
+  void agent_of_one_folder() {
+    agent();
+    policy::Agent& agent = policy.agent;
+    for (auto* list : {&agent.config_files, &agent.obeyed, &agent.history, &agent.state_keys}) list->clear();
+    agent.state_file.clear();
+    agent.config_dirs = {"~/.claude"};
   }
 
   [[nodiscard]] base::Result<Plan> plan() const { return make_plan(policy, facts, request); }

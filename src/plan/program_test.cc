@@ -44,6 +44,7 @@ TEST(ProgramRoot, IsTheSmallestTreeThatWorks) {
 
 TEST(Program, InTheHomeIsBoundWithItsLinksAndNamed) {
   Host host;
+  host.policy.files.toolchains = policy::Toolchains::kNone;
   host.request.command = {"claude"};
   host.facts.environment["PATH"] = "/home/alice/.local/bin:/usr/bin";
   host.folder("/home/alice/.local/bin");
@@ -138,7 +139,7 @@ TEST(Program, InterpreterInTheHomeIsBoundToo) {
 
 TEST(Program, InTheAgentsOwnFolderCannotBeRewrittenByIt) {
   Host host;
-  host.agent();
+  host.agent_of_one_folder();
   host.request.command = {"claude"};
   host.folder("/home/alice/.claude");
   host.program("/home/alice/.claude/local/claude",

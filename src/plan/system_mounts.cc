@@ -27,8 +27,11 @@ void add_root_entries(MountTable& table, const Facts& facts) {
   }
 }
 
-void add_proc(MountTable& table) {
+void add_proc(MountTable& table, bool nested) {
   table.add({.kind = MountKind::kProc, .target = "/proc", .reason = "the guest's own processes"});
+  // The kernel mounts a new proc in a user namespace only where one is in view on which nothing is mounted
+  // (mount_too_revealing() in fs/namespace.c). What is here belongs to the host's root, whom the guest is not.
+  if (nested) return;
   // What a container engine shuts as well: these are the host's whatever the namespaces (proc(5)).
   for (const char* name :
        {"acpi", "asound", "interrupts", "kallsyms", "kcore", "keys", "key-users", "kpagecount", "kpageflags",
@@ -74,11 +77,34 @@ void add_scratch(MountTable& table) {
   table.add({.kind = MountKind::kLink, .target = "/var/run", .source = "/run", .reason = "as every Linux has it"});
 }
 
+// The guest's own resolver answers at once, so nobody waits longer for it than a moment. musl takes no REFUSED for an
+// answer and waits for the time-out.
+constexpr const char* kOwnResolver = "nameserver 127.0.0.1\noptions timeout:1 attempts:3\n";
+
+void add_resolver(MountTable& table, const Facts& facts, bool isolated, std::vector<std::string>& notes) {
+  const PathFact& resolver = facts.resolver;
+  if (resolver.kind != FileKind::kFile) {
+    // Without the file it is 127.0.0.1 as well (resolv.conf(5)).
+    if (!resolver.links.empty() && !isolated) {
+      notes.push_back("/etc/resolv.conf is a link to '" + resolver.links.back().target +
+                      "', which is missing: host names may not resolve");
+    }
+    return;
+  }
+  const bool shown = table.shows(resolver.real);
+  if (shown && (!isolated || table.at(resolver.real) != nullptr)) return;
+  if (!shown) table.add_links(resolver.links, "leads to the resolver's settings");
+  table.add({.kind = MountKind::kFile,
+             .target = resolver.real,
+             .source = isolated ? kOwnResolver : facts.resolver_text,
+             .reason = isolated ? "the guest's own resolver" : "content of /etc/resolv.conf"});
+}
+
 }  // namespace
 
-void add_system(MountTable& table, const Facts& facts) {
+void add_system(MountTable& table, const Facts& facts, bool nested) {
   add_root_entries(table, facts);
-  add_proc(table);
+  add_proc(table, nested);
   add_dev(table, facts);
   add_scratch(table);
   if (facts.cpu_topology) {
@@ -88,18 +114,8 @@ void add_system(MountTable& table, const Facts& facts) {
   }
 }
 
-void add_etc_links(MountTable& table, const Facts& facts, std::vector<std::string>& notes) {
-  const PathFact& resolver = facts.resolver;
-  if (!resolver.links.empty() && resolver.kind == FileKind::kFile && !table.shows(resolver.real)) {
-    table.add_links(resolver.links, "leads to the resolver's settings");
-    table.add({.kind = MountKind::kFile,
-               .target = resolver.real,
-               .source = facts.resolver_text,
-               .reason = "content of /etc/resolv.conf"});
-  } else if (!resolver.links.empty() && resolver.kind != FileKind::kFile) {
-    notes.push_back("/etc/resolv.conf is a link to '" + resolver.links.back().target +
-                    "', which is missing: host names may not resolve");
-  }
+void add_etc_links(MountTable& table, const Facts& facts, bool isolated, std::vector<std::string>& notes) {
+  add_resolver(table, facts, isolated, notes);
   const PathFact& zone = facts.localtime;
   if (zone.kind == FileKind::kFile && !table.shows(zone.real)) {
     table.add_links(zone.links, "leads to the time zone");

@@ -7,24 +7,13 @@
 #include "base/path.h"
 #include "plan/identity.h"
 #include "plan/program.h"
+#include "plan/special_files.h"
 #include "plan/system_mounts.h"
 
 namespace belljar::plan {
 namespace {
 
 constexpr std::array kSharedScratch = {"/tmp", "/var/tmp"};
-
-// Why a guest may not write to the whole of `path`, or empty.
-std::string never_writable(const Draft& draft, std::string_view path) {
-  if (path == "/") return "it is the root folder";
-  if (path == draft.real_home) return "it is the home, with every login and key in it";
-  if (base::is_within(draft.real_home, path)) return "the home lies in it, with every login and key";
-  if (is_system_path(path)) return "it belongs to the system";
-  for (const char* scratch : kSharedScratch) {
-    if (base::is_within(scratch, path)) return "programs of the host share it; the guest has its own";
-  }
-  return {};
-}
 
 // Why a guest may not read the whole of `path`, or empty.
 std::string never_readable(const Draft& draft, std::string_view path) {
@@ -36,19 +25,6 @@ std::string never_readable(const Draft& draft, std::string_view path) {
   if (base::is_within("/run/user", path) || base::parent_of(path) == "/run/user") {
     return "the sockets of the host's services are in it";
   }
-  return {};
-}
-
-// Why root's guest, who writes as the owner of the work folder, cannot be given a file of this owner and file system
-// to write; or empty.
-std::string unmappable(const Draft& draft, const PathFact& fact) {
-  const Identity& identity = draft.identity;
-  if (!draft.facts.root) return {};
-  if (fact.uid != identity.disk_uid) {
-    return "it belongs to user " + std::to_string(fact.uid) + ", the work folder to user " +
-           std::to_string(identity.disk_uid);
-  }
-  if (identity.idmap && !fact.idmap_possible) return "its file system cannot be mounted with an id map";
   return {};
 }
 
@@ -71,7 +47,11 @@ base::Result<PathFact> policy_path(const Draft& draft, const char* list, const s
     return base::refuse(list, text, "there is no '" + path + "', refusing", "create it, or take it out of the policy");
   }
   if (fact.kind == FileKind::kOther) {
-    return base::refuse(list, text, "it is a socket, FIFO or device, refusing", "name a file or a folder");
+    return base::refuse(list, text, "it is a device, refusing", "name a file or a folder");
+  }
+  if (fact.kind == FileKind::kSocket && is_engine_socket(fact.real, draft.facts.environment)) {
+    return base::refuse(list, text, "who reaches a container engine is root of the host, refusing",
+                        "give the agent what the engine would make instead");
   }
   BELLJAR_TRY(refuse_guests_link(draft, list, text, fact, std::string_view(list) == "files.write"));
   return fact;
@@ -131,37 +111,6 @@ base::Status add_read(Draft& draft, const std::string& text, const std::vector<s
   return {};
 }
 
-base::Status add_config(Draft& draft, const std::string& text, FileKind kind) {
-  const std::string agent = draft.policy.agent.name;
-  BELLJAR_ASSIGN(const std::string path, expand_path(text, draft.facts.home, draft.facts.work_folder));
-  const PathFact fact = draft.fact(path);
-  if (fact.kind == FileKind::kAbsent) {
-    draft.notes.push_back(text + " does not exist yet: what " + agent + " keeps there is gone after the session");
-    return {};
-  }
-  if (fact.kind != kind) {
-    draft.notes.push_back(text + " is not a " + (kind == FileKind::kFolder ? "folder" : "file") + " and was left out");
-    return {};
-  }
-  if (const std::string why = never_writable(draft, fact.real); !why.empty()) {
-    return base::refuse("agent " + agent, text, "it leads to '" + fact.real + "': " + why + ", refusing",
-                        "make it a folder of its own");
-  }
-  BELLJAR_TRY(refuse_guests_link(draft, "agent " + agent, text, fact, true));
-  if (const std::string why = unmappable(draft, fact); !why.empty()) {
-    draft.notes.push_back(text + " was left out, so " + agent + " has no login or settings from there: " + why +
-                          " (start belljar as the owner of both)");
-    return {};
-  }
-  draft.table.add_links(fact.links, "leads to " + text);
-  draft.table.add({.target = fact.real,
-                   .source = fact.real,
-                   .writable = true,
-                   .idmap = draft.identity.idmap,
-                   .reason = "login and settings of " + agent});
-  return {};
-}
-
 base::Status hide_path(Draft& draft, const std::string& text) {
   BELLJAR_ASSIGN(const std::string path, expand_path(text, draft.facts.home, draft.facts.work_folder));
   const PathFact fact = draft.fact(path);
@@ -191,6 +140,28 @@ base::Status hide_path(Draft& draft, const std::string& text) {
 
 }  // namespace
 
+std::string never_writable(const Draft& draft, std::string_view path) {
+  if (path == "/") return "it is the root folder";
+  if (path == draft.real_home) return "it is the home, with every login and key in it";
+  if (base::is_within(draft.real_home, path)) return "the home lies in it, with every login and key";
+  if (is_system_path(path)) return "it belongs to the system";
+  for (const char* scratch : kSharedScratch) {
+    if (base::is_within(scratch, path)) return "programs of the host share it; the guest has its own";
+  }
+  return {};
+}
+
+std::string unmappable(const Draft& draft, const PathFact& fact) {
+  const Identity& identity = draft.identity;
+  if (!draft.facts.root) return {};
+  if (fact.uid != identity.disk_uid) {
+    return "it belongs to user " + std::to_string(fact.uid) + ", the work folder to user " +
+           std::to_string(identity.disk_uid);
+  }
+  if (identity.idmap && !fact.idmap_possible) return "its file system cannot be mounted with an id map";
+  return {};
+}
+
 void add_home(Draft& draft) {
   const std::string& home = draft.facts.home;
   const PathFact fact = draft.fact(home);
@@ -204,6 +175,8 @@ void add_home(Draft& draft) {
     draft.home = home;
     draft.real_home = fact.real;
     draft.table.add_links(fact.links, "leads to the home");
+    draft.shared_home = draft.policy.files.allow_home && base::is_within(fact.real, draft.facts.work_folder);
+    if (draft.shared_home) return;
   }
   draft.table.add({.kind = MountKind::kScratch,
                    .target = draft.real_home,
@@ -217,7 +190,14 @@ base::Status add_work_folder(Draft& draft) {
     return base::refuse("seal work folder", folder, "it is not a real path, refusing");
   }
   if (const std::string why = never_writable(draft, folder); !why.empty()) {
-    return base::refuse("seal work folder", folder, why + ", refusing", "start belljar in the folder of a project");
+    const bool around_home = base::is_within(draft.real_home, folder) && folder != "/" && !is_system_path(folder);
+    if (!around_home || !draft.shared_home) {
+      return base::refuse(
+          "seal work folder", folder, why + ", refusing",
+          std::string("start belljar in the folder of a project") + (around_home ? ", or say --allow-home" : ""));
+    }
+    draft.weakenings.push_back("allow_home = true: the agent gets '" + folder +
+                               "' as a whole: every login and key of the home, and what your programs obey there");
   }
   if (is_credential(folder, draft.real_home)) {
     return base::refuse("seal work folder", folder, "credentials are kept there, refusing",
@@ -235,14 +215,36 @@ base::Status add_work_folder(Draft& draft) {
   return {};
 }
 
-base::Status add_agent_config(Draft& draft) {
-  const policy::Agent& agent = draft.policy.agent;
-  if (!draft.own_home && !(agent.config_dirs.empty() && agent.config_files.empty())) {
-    draft.notes.push_back("without a home of the person's, " + agent.name + " has no login and no settings");
+base::Status add_config_folder(Draft& draft, const std::string& text) {
+  const std::string agent = draft.policy.agent.name;
+  BELLJAR_ASSIGN(const std::string path, expand_path(text, draft.facts.home, draft.facts.work_folder));
+  const PathFact fact = draft.fact(path);
+  if (fact.kind == FileKind::kAbsent) {
+    draft.notes.push_back(text + " does not exist yet: what " + agent + " keeps there is gone after the session");
     return {};
   }
-  for (const std::string& text : agent.config_dirs) BELLJAR_TRY(add_config(draft, text, FileKind::kFolder));
-  for (const std::string& text : agent.config_files) BELLJAR_TRY(add_config(draft, text, FileKind::kFile));
+  if (fact.kind != FileKind::kFolder) {
+    draft.notes.push_back(text + " is not a folder and was left out");
+    return {};
+  }
+  if (const std::string why = never_writable(draft, fact.real); !why.empty()) {
+    return base::refuse("agent " + agent, text, "it leads to '" + fact.real + "': " + why + ", refusing",
+                        "make it a folder of its own");
+  }
+  BELLJAR_TRY(refuse_guests_link(draft, "agent " + agent, text, fact, true));
+  if (const std::string why = unmappable(draft, fact); !why.empty()) {
+    draft.notes.push_back(text + " was left out, so " + agent + " has no login or settings from there: " + why +
+                          " (start belljar as the owner of both)");
+    return {};
+  }
+  draft.table.add_links(fact.links, "leads to " + text);
+  draft.table.add({.target = fact.real,
+                   .source = fact.real,
+                   .writable = true,
+                   .idmap = draft.identity.idmap,
+                   .reason = "login and settings of " + agent});
+  draft.weakenings.push_back("config_dirs of agent " + agent + ": what it writes to '" + text +
+                             "' any later run of it obeys, sealed or not");
   return {};
 }
 
@@ -257,77 +259,36 @@ base::Status add_policy_files(Draft& draft) {
   return {};
 }
 
-base::Status add_git(Draft& draft) {
-  const GitFact& git = draft.facts.git;
-  const std::string path = draft.facts.work_folder + "/.git";
-  const bool write = draft.policy.git == policy::GitAccess::kWrite;
-  const auto read_only = [&](const std::string& target, const char* reason) {
-    draft.table.add({.kind = MountKind::kReadOnly, .target = target, .reason = reason});
-  };
-  switch (git.kind) {
-    case GitFact::Kind::kNone:
-      draft.notes.push_back("the work folder has no '.git': one that the agent makes is not to be trusted");
-      return {};
-    case GitFact::Kind::kFolder:
-      if (!write) {
-        read_only(path, "git = \"read\"");
-        return {};
-      }
-      // A mount point cannot be renamed, so `.git` itself stays, and with it the parts that run commands.
-      draft.table.add({.target = path,
-                       .source = path,
-                       .writable = true,
-                       .idmap = draft.identity.idmap,
-                       .reason = "git = \"write\""});
-      if (git.has_links) {
-        return base::refuse("git = \"write\"", draft.facts.work_folder,
-                            "hooks or config of '.git' is a link, which the agent could replace, refusing",
-                            "make it a real folder or file, or set git = \"read\"");
-      }
-      if (git.has_hooks) read_only(path + "/hooks", "what git executes");
-      if (git.has_config) read_only(path + "/config", "what git obeys");
-      draft.weakenings.emplace_back(
-          "git = write: the agent can change history, refs and anything in '.git' but hooks and config that exist");
-      return {};
-    case GitFact::Kind::kLink:
-      if (write) {
-        return base::refuse("git = \"write\"", draft.facts.work_folder, "'.git' is a link, refusing",
-                            "set git = \"read\", or start in the folder it leads to");
-      }
-      if (base::is_within(git.common.real, draft.facts.work_folder) && git.common.real != draft.facts.work_folder &&
-          git.common.kind != FileKind::kAbsent) {
-        read_only(git.common.real, "'.git' leads here");
-      }
-      draft.notes.push_back("'.git' is a link to '" + git.common.real + "': the agent can replace the link");
-      return {};
-    case GitFact::Kind::kWorktree:
-      if (write) {
-        return base::refuse("git = \"write\"", draft.facts.work_folder,
-                            "it is a linked worktree, which this version can only give read-only, refusing",
-                            "set git = \"read\" and commit outside");
-      }
-      read_only(path, "names the repository of this worktree");
-      if (is_private(git.common.real, draft.real_home)) {
-        draft.notes.push_back("the repository '" + git.common.real + "' was left out: credentials lie beside it");
-      } else if (!draft.table.shows(git.common.real)) {
-        draft.table.add({.target = git.common.real,
-                         .source = git.common.real,
-                         .idmap = draft.maps(git.common),
-                         .reason = "repository of this worktree"});
-      }
-      return {};
-    case GitFact::Kind::kUnverified:
-      read_only(path, "names a repository elsewhere");
-      draft.notes.push_back("'.git' names a repository that was left out: " + git.reason);
-      return {};
+namespace {
+
+// Hides Belljar's own folder in the home that the guest may write: every folder on the way becomes a mount of itself,
+// which cannot be renamed, and what is missing is made, so that the guest cannot.
+void pin(Draft& draft, const std::string& own, const std::string& root) {
+  draft.caches.push_back(own);
+  for (std::string at = base::parent_of(own); at != root; at = base::parent_of(at)) {
+    if (draft.table.at(at) != nullptr) continue;
+    draft.table.add({.target = at,
+                     .source = at,
+                     .writable = true,
+                     .idmap = draft.identity.idmap,
+                     .reason = "so that belljar's own folder stays in it"});
   }
-  return {};
+  draft.table.add({.kind = MountKind::kMask, .target = own, .reason = "belljar's own"});
 }
+
+}  // namespace
 
 base::Status hide_own_folders(Draft& draft) {
   for (const std::string& path : draft.facts.own_folders) {
     const PathFact fact = draft.fact(path);
     const Mount* here = draft.table.at(fact.real);
+    // A program of Belljar's: where the guest works on it, or the policy names it, it is there.
+    if (fact.kind == FileKind::kFile) {
+      if (here == nullptr && draft.table.shows(fact.real) && !draft.table.writes(fact.real)) {
+        draft.table.add({.kind = MountKind::kMask, .target = fact.real, .reason = "belljar's own"});
+      }
+      continue;
+    }
     const Mount* given = here != nullptr && here->kind != MountKind::kMask ? here : draft.table.below(fact.real);
     if (given != nullptr) {
       return base::refuse("seal", given->target, "it lies in belljar's own folder '" + fact.real + "', refusing",
@@ -336,6 +297,10 @@ base::Status hide_own_folders(Draft& draft) {
     if (!draft.table.shows(fact.real)) continue;
     const std::string& root = draft.table.covering(fact.real)->target;
     const bool exists = fact.kind != FileKind::kAbsent;
+    if (draft.shared_home && base::is_within(root, draft.facts.work_folder) && draft.table.writes(fact.real)) {
+      pin(draft, fact.real, draft.facts.work_folder);
+      continue;
+    }
     // A folder between the two could be renamed away, mask and all, and made anew; a missing one simply made.
     if (draft.table.writes(fact.real) && !(exists && base::parent_of(fact.real) == root)) {
       return base::refuse("seal", root,

@@ -2,6 +2,9 @@
 // have put into the draft's table.
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include "base/error.h"
 #include "plan/draft.h"
 
@@ -14,9 +17,16 @@ void add_home(Draft& draft);
 // Its owner decides who the guest is, so this step sets the identity too.
 [[nodiscard]] base::Status add_work_folder(Draft& draft);
 
-// The folders and files in which the agent keeps its login, settings and history. What is missing or belongs to
-// another user is left out with a note.
-[[nodiscard]] base::Status add_agent_config(Draft& draft);
+// A folder of the home that the agent may write as a whole, which is named as a weakening. What is missing or belongs
+// to another user is left out with a note.
+[[nodiscard]] base::Status add_config_folder(Draft& draft, const std::string& text);
+
+// Why a guest may not write to the whole of `path`, or empty.
+[[nodiscard]] std::string never_writable(const Draft& draft, std::string_view path);
+
+// Why root's guest, who writes as the owner of the work folder, cannot be given a file of this owner and file system
+// to write; or empty.
+[[nodiscard]] std::string unmappable(const Draft& draft, const PathFact& fact);
 
 // files.write and files.read. A path that is missing, special, or part of the system is refused; one in both lists
 // too. A read path inside a writable tree makes that part read-only.

@@ -1,0 +1,63 @@
+#include "plan/hook.h"
+
+#include <algorithm>
+
+#include "policy/hook_url.h"
+
+namespace belljar::plan {
+namespace {
+
+constexpr size_t kLongestToken = 4096;
+constexpr size_t kShortestSecret = 8;  // a shorter one is in some variable by chance
+
+bool fits_a_field(std::string_view token) {
+  return !token.empty() && token.size() <= kLongestToken &&
+         std::ranges::all_of(token, [](char c) { return c > ' ' && c < '\x7f'; });
+}
+
+}  // namespace
+
+base::Result<policy::Hook> make_hook(const policy::Policy& policy, const Facts& facts, const std::vector<EnvVar>& env) {
+  constexpr std::string_view kKey = "hook.token_env";
+  const std::string& name = policy.hook.token_env;
+  if (name.empty()) return policy.hook;
+  if (policy.hook.url.empty()) {
+    return base::refuse(kKey, name, "no URL is named that it would be sent to, refusing", "name it: --hook-url URL");
+  }
+  const auto token = facts.environment.find(name);
+  if (token == facts.environment.end()) {
+    return base::refuse(kKey, name, "that variable is not set, refusing", "set it, or leave the token out");
+  }
+  if (!fits_a_field(token->second)) {
+    return base::refuse(kKey, name, "its value cannot stand in a header field, refusing",
+                        "1 to 4096 visible ASCII characters without spaces");
+  }
+  for (const EnvVar& variable : env) {
+    if (variable.name != name && (variable.value != token->second || token->second.size() < kShortestSecret)) continue;
+    return base::refuse(kKey, name, "the guest would get it as " + variable.name + ", refusing",
+                        "take that variable out of env.allow and env.set, or use another for the token");
+  }
+  return policy.hook;
+}
+
+void add_notify(Draft& draft) {
+  if (draft.policy.hook.url.empty() || draft.policy.isolation.network == policy::Network::kAllow) return;
+  const auto found = draft.facts.paths.find(kNotifyFact);
+  constexpr mode_t kForOthers = 0005;  // root's guest is nobody here
+  if (found == draft.facts.paths.end() || found->second.kind != FileKind::kFile ||
+      (found->second.mode & kForOthers) != kForOthers) {
+    draft.notes.emplace_back("hook: belljar-notify is not beside belljar, so 'belljar notify' is not in the guest");
+    return;
+  }
+  draft.table.add({.target = std::string(kNotifyFolder) + "/belljar",
+                   .source = found->second.real,
+                   .reason = "posts events to the hook"});
+}
+
+std::string hook_of_guest(const policy::Policy& policy) {
+  if (policy.hook.url.empty() || policy.isolation.network == policy::Network::kAllow) return policy.hook.url;
+  const auto url = policy::parse_hook_url(policy.hook.url);
+  return url ? policy::hook_url_in_guest(*url) : std::string();
+}
+
+}  // namespace belljar::plan

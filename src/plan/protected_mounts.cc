@@ -1,0 +1,87 @@
+#include "plan/protected_mounts.h"
+
+#include <algorithm>
+
+#include "base/path.h"
+
+namespace belljar::plan {
+namespace {
+
+// Each is a mount of its own, and a launch has to make them all.
+constexpr size_t kMostProtected = 2000;
+// Private copies cost more, and hold memory.
+constexpr size_t kMostPrivate = 100;
+
+std::vector<std::string> written_by_policy(const Draft& draft) {
+  std::vector<std::string> out;
+  for (const std::string& text : draft.policy.files.write) {
+    const auto path = expand_path(text, draft.facts.home, draft.facts.work_folder);
+    if (path) out.push_back(draft.fact(*path).real);
+  }
+  return out;
+}
+
+MountKind kind_of(const ProtectedPath& path, bool may_be_private) {
+  switch (path.treatment) {
+    case ProtectedPath::Treatment::kMask:
+      return path.kind == ProtectedPath::Kind::kLink ? MountKind::kReadOnly : MountKind::kMask;
+    case ProtectedPath::Treatment::kPrivate:
+      return may_be_private && path.kind == ProtectedPath::Kind::kFolder ? MountKind::kPrivate : MountKind::kReadOnly;
+    case ProtectedPath::Treatment::kReadOnly:
+      break;
+  }
+  return MountKind::kReadOnly;
+}
+
+// What the policy wants written inside a private copy goes to the host all the same.
+void keep_written(Draft& draft, const std::string& inside, const std::vector<std::string>& written) {
+  for (const std::string& path : written) {
+    if (!base::is_within(path, inside) || draft.table.at(path) != nullptr) continue;
+    draft.table.add({.target = path,
+                     .source = path,
+                     .writable = true,
+                     .idmap = draft.identity.idmap,
+                     .reason = std::string(kWriteReason)});
+  }
+}
+
+}  // namespace
+
+base::Status add_protected(Draft& draft) {
+  if (draft.facts.protected_paths.size() > kMostProtected) {
+    return base::refuse("protect what programs obey in", draft.facts.work_folder,
+                        "there are " + std::to_string(draft.facts.protected_paths.size()) + " such paths, more than " +
+                            std::to_string(kMostProtected) + ", refusing",
+                        "start belljar in a smaller folder");
+  }
+  const std::vector<std::string> written = written_by_policy(draft);
+  size_t copies = 0;
+  std::vector<ProtectedPath> paths = draft.facts.protected_paths;
+  if (draft.policy.git == policy::GitAccess::kWrite) {
+    for (const GitFolder& folder : draft.facts.git_folders) {
+      paths.insert(paths.end(), folder.obeyed.begin(), folder.obeyed.end());
+    }
+  }
+  for (const ProtectedPath& path : paths) {
+    if (path.path == draft.facts.work_folder || !draft.table.writes(path.path)) continue;
+    // Its own mount, made for another reason, is as strict or was asked for by name.
+    if (draft.table.at(path.path) != nullptr) continue;
+    if (std::ranges::find(written, path.path) != written.end()) continue;
+    const MountKind kind = kind_of(path, copies < kMostPrivate);
+    if (kind == MountKind::kPrivate) ++copies;
+    draft.table.add(
+        {.kind = kind, .target = path.path, .link = path.kind == ProtectedPath::Kind::kLink, .reason = path.reason});
+    keep_written(draft, path.path, written);
+  }
+  for (const std::string& pattern : draft.policy.files.approve) {
+    draft.weakenings.push_back("approve '" + pattern + "': the agent can make and change what programs obey there");
+  }
+  if (!draft.facts.unseen_folders.empty()) {
+    draft.notes.push_back("'" + draft.facts.unseen_folders.front() + "'" +
+                          (draft.facts.unseen_folders.size() > 1 ? " and others" : "") +
+                          " could not be looked into: what programs obey in there is not protected");
+  }
+  return {};
+}
+
+}  // namespace belljar::plan
