@@ -1,0 +1,358 @@
+#include "workspace/guard.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "base/fd.h"
+#include "base/io.h"
+#include "workspace/quarantine.h"
+
+namespace belljar::workspace {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+
+fs::path new_folder(const fs::path& parent) {
+  std::string pattern = parent / "belljar-guard-XXXXXX";
+  EXPECT_NE(::mkdtemp(pattern.data()), nullptr) << pattern;
+  return fs::canonical(pattern);
+}
+
+class GuardTest : public ::testing::Test {
+ protected:
+  GuardTest() : folder_(new_folder(fs::temp_directory_path())) {
+    root_ = folder_ / "work";
+    fs::create_directories(root_);
+    guard_.quarantine = folder_ / "state/quarantine";
+    guard_.session = "0123456789abcdef";
+  }
+  ~GuardTest() override { fs::remove_all(folder_); }
+
+  void file(const std::string& path, const std::string& text = {}) const {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  void folder(const std::string& path) const { fs::create_directories(root_ / path); }
+  [[nodiscard]] bool is_there(const std::string& path) const { return fs::exists(fs::symlink_status(root_ / path)); }
+  [[nodiscard]] static std::string text_of(const fs::path& path) {
+    return base::read_file(path, 4096, false).value_or("unreadable");
+  }
+
+  // What is there now is the host's.
+  void begin() {
+    const base::Fd root(::open(root_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    FileLook look;
+    ASSERT_TRUE(look_at(root.get(), "", look));
+    guard_.root = root_;
+    guard_.id = look.id;
+    auto found = find_protected(root.get(), guard_.approved);
+    ASSERT_TRUE(found);
+    guard_.known = found->known;
+  }
+  // Goes by way of the record, as a recovery does.
+  Settled end(int scratch = -1) {
+    const auto guard = decode_guard(encode(guard_));
+    EXPECT_TRUE(guard && *guard == guard_);
+    auto settled = settle(*guard, scratch);
+    EXPECT_TRUE(settled) << settled.error().message();
+    return settled.value_or(Settled{});
+  }
+  // The paths, relative to the work folder, that went to quarantine; each must be where it is said to be.
+  std::vector<std::string> quarantined(const Settled& settled) const {
+    std::vector<std::string> out;
+    for (const Quarantined& one : settled.quarantined()) {
+      EXPECT_EQ(one.reason, "");
+      EXPECT_TRUE(fs::exists(fs::symlink_status(one.moved_to))) << one.moved_to;
+      out.push_back(fs::path(one.path).lexically_relative(root_));
+    }
+    return out;
+  }
+
+  fs::path folder_;
+  fs::path root_;
+  Guard guard_;
+};
+
+TEST_F(GuardTest, LeavesWhatWasThereAndWhatNobodyObeys) {
+  folder(".git/hooks");
+  file("a/.envrc", "x");
+  folder(".claude");
+  begin();
+  file("a/code.cc", "int main() {}");
+  file("node_modules/x/.vscode/settings.json");
+  file(".github/workflows/ci.yml");
+  const Settled settled = end();
+  EXPECT_TRUE(settled.empty());
+  EXPECT_FALSE(fs::exists(guard_.quarantine)) << "nothing is made before there is something to put in";
+  EXPECT_TRUE(is_there("node_modules/x/.vscode/settings.json"));
+}
+
+TEST_F(GuardTest, PutsAwayWhatIsNewAtAnyDepthWhateverItIs) {
+  begin();
+  file(".git/config", "[core]\nfsmonitor = evil\n");
+  file("a/b/.git", "gitdir: /elsewhere\n");
+  file("a/b/c/d/.envrc", "evil");
+  folder("a/.VSCODE");
+  fs::create_symlink("/etc", root_ / ".claude");
+  ASSERT_EQ(::mkfifo((root_ / ".mcp.json").c_str(), 0600), 0);
+  const Settled settled = end();
+  EXPECT_THAT(quarantined(settled),
+              UnorderedElementsAre(".git", "a/b/.git", "a/b/c/d/.envrc", "a/.VSCODE", ".claude", ".mcp.json"));
+  EXPECT_THAT(settled.unreleased(), IsEmpty());
+  for (const char* path : {".git", "a/b/.git", "a/b/c/d/.envrc", "a/.VSCODE", ".claude", ".mcp.json"}) {
+    EXPECT_FALSE(is_there(path)) << path;
+  }
+  EXPECT_TRUE(is_there("a/b/c/d"));
+  struct stat info{};
+  ASSERT_EQ(::stat((guard_.quarantine + "/" + guard_.session).c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777U, 0700U);
+  for (const Quarantined& one : settled.quarantined()) {
+    EXPECT_EQ(text_of(one.moved_to + std::string(kOriginSuffix)), one.path);
+    EXPECT_THAT(fs::path(one.moved_to).filename().string(), ::testing::MatchesRegex("[0-9]+"));
+  }
+  EXPECT_TRUE(end().empty()) << "nothing is left for a second time";
+}
+
+TEST_F(GuardTest, PutsAwayWhatWasReplaced) {
+  file("a/.envrc", "host's");
+  folder("b/.git");
+  fs::create_symlink("somewhere", root_ / ".gemini");
+  begin();
+  // A folder above is moved away, with the mount, and made anew.
+  fs::rename(root_ / "a", root_ / "moved");
+  file("a/.envrc", "evil");
+  fs::rename(root_ / "b", root_ / "c");
+  fs::create_directory_symlink("c/.git", root_ / "b");
+  fs::remove(root_ / ".gemini");
+  fs::create_symlink("elsewhere", root_ / ".gemini");
+  const Settled settled = end();
+  EXPECT_THAT(quarantined(settled), UnorderedElementsAre("a/.envrc", ".gemini"));
+  EXPECT_EQ(text_of(root_ / "moved/.envrc"), "host's");
+  EXPECT_TRUE(is_there("c/.git"));
+  EXPECT_THAT(settled.notes(), SizeIs(2));
+}
+
+TEST_F(GuardTest, DoesNotTakeASecondNameForTheHosts) {
+  file(".envrc", "host's");
+  file("mod/.git", "gitdir: ../x\n");
+  begin();
+  fs::create_hard_link(root_ / ".envrc", root_ / "again");
+  fs::create_directories(root_ / "sub");
+  fs::create_hard_link(root_ / ".envrc", root_ / "sub/.envrc");
+  // A file that names a repository, from where it leads elsewhere.
+  fs::create_directories(root_ / "deep/er");
+  fs::rename(root_ / "mod", root_ / "deep/er/mod");
+  EXPECT_THAT(quarantined(end()), UnorderedElementsAre("sub/.envrc", "deep/er/mod/.git"));
+}
+
+TEST_F(GuardTest, TakesTheHeadFromWhatHasTheShapeOfARepository) {
+  folder("host/objects");
+  folder("host/refs");
+  file("host/HEAD", "ref: refs/heads/main\n");
+  begin();
+  for (const char* name : {"bare/objects", "bare/refs", "objects", "refs"}) folder(name);
+  for (const char* name : {"bare/HEAD", "bare/config", "HEAD", "tree/HEAD", "tree/commondir"}) file(name);
+  EXPECT_THAT(quarantined(end()), UnorderedElementsAre("bare/HEAD", "HEAD", "tree/HEAD"));
+  EXPECT_TRUE(is_there("host/HEAD"));
+  EXPECT_TRUE(is_there("bare/config"));
+}
+
+TEST_F(GuardTest, MakesAGitFolderInertInQuarantine) {
+  begin();
+  file(".git/HEAD", "ref: refs/heads/main\n");
+  const Settled settled = end();
+  ASSERT_THAT(settled.quarantined(), SizeIs(1));
+  const fs::path moved = settled.quarantined().front().moved_to;
+  EXPECT_FALSE(fs::exists(moved / "HEAD"));
+  EXPECT_TRUE(fs::exists(moved / kInertHead));
+}
+
+TEST_F(GuardTest, LeavesWhatAPersonApproved) {
+  guard_.approved = {"build/**", ".vscode", "vendor/*/.git"};
+  begin();
+  folder("build/_deps/x/.git/modules/.git");
+  folder(".vscode/x/.git");
+  folder("vendor/a/.git");
+  folder("vendor/a/b/.git");
+  EXPECT_THAT(quarantined(end()), UnorderedElementsAre(".vscode/x/.git", "vendor/a/b/.git"));
+}
+
+TEST_F(GuardTest, PutsAwayWhatAProtectedLinkLeadsTo) {
+  folder(".git");
+  folder("a");
+  guard_.watched = {"shared", "a/b/c", "gone/x"};
+  begin();
+  folder("shared/pre-commit");
+  folder("a/b/c");
+  EXPECT_THAT(quarantined(end()), UnorderedElementsAre("shared", "a/b/c"));
+}
+
+TEST_F(GuardTest, PutsAwayWhatGitWouldObeyInAFolderThatTheGuestCouldWrite) {
+  folder(".git/hooks");
+  file(".git/config", "host's");
+  begin();
+  GitFolder git{true, root_ / ".git", {}, {}, "host's"};
+  FileLook look;
+  ASSERT_TRUE(look_at(AT_FDCWD, git.path.c_str(), look));
+  git.id = look.id;
+  for (const char* name : {"hooks", "config"}) {
+    ASSERT_TRUE(look_at(AT_FDCWD, (git.path + "/" + name).c_str(), look));
+    git.known.push_back({.path = name, .id = look.id});
+  }
+  guard_.git_folders = {git};
+  EXPECT_TRUE(end().empty());
+  folder(".git/objects");
+  for (const char* name : {"commondir", "config.worktree", "remotes/origin", "rebase-merge/git-rebase-todo"}) {
+    file(std::string(".git/") + name, "evil");
+  }
+  fs::rename(root_ / ".git/config", root_ / ".git/old");
+  file(".git/config", "evil");
+  EXPECT_THAT(quarantined(end()), UnorderedElementsAre(".git/commondir", ".git/config.worktree", ".git/remotes",
+                                                       ".git/rebase-merge", ".git/config"));
+  EXPECT_EQ(text_of(root_ / ".git/config"), "host's");
+  EXPECT_TRUE(is_there(".git/objects"));
+  EXPECT_TRUE(is_there(".git/hooks"));
+}
+
+TEST_F(GuardTest, IsNotHeldUpByPermissions) {
+  begin();
+  file("shut/in/.git/config");
+  file("kept/.envrc");
+  ASSERT_EQ(::chmod((root_ / "shut/in/.git").c_str(), 0500), 0);
+  ASSERT_EQ(::chmod((root_ / "shut/in").c_str(), 0), 0);
+  ASSERT_EQ(::chmod((root_ / "shut").c_str(), 0), 0);
+  ASSERT_EQ(::chmod((root_ / "kept").c_str(), 0555), 0);
+  const Settled settled = end();
+  EXPECT_THAT(quarantined(settled), UnorderedElementsAre("shut/in/.git", "kept/.envrc"));
+  EXPECT_THAT(settled.unreleased(), IsEmpty());
+  ASSERT_EQ(::chmod((root_ / "kept").c_str(), 0755), 0);
+}
+
+TEST_F(GuardTest, FollowsNoLinkOutOfTheWorkFolder) {
+  fs::create_directories(folder_ / "outside/.git");
+  std::ofstream(folder_ / "outside/.envrc") << "mine";
+  begin();
+  fs::create_directory_symlink(folder_ / "outside", root_ / "out");
+  fs::create_directory_symlink("..", root_ / "up");
+  fs::create_symlink(folder_ / "outside/.envrc", root_ / ".envrc");
+  EXPECT_THAT(quarantined(end()), ElementsAre(".envrc"));
+  EXPECT_TRUE(fs::exists(folder_ / "outside/.git"));
+  EXPECT_EQ(text_of(folder_ / "outside/.envrc"), "mine");
+}
+
+TEST_F(GuardTest, DoesNotTrustAQuarantineThatTheGuestMade) {
+  begin();
+  folder(".belljar-quarantine-x/.git");
+  folder(std::string(kQuarantinePrefix) + guard_.session + "/.git");
+  EXPECT_THAT(end().quarantined(), SizeIs(2));
+  EXPECT_FALSE(is_there(".belljar-quarantine-x"));
+}
+
+TEST_F(GuardTest, CopesWithManyAndWithDeepOnes) {
+  begin();
+  for (int i = 0; i < 520; ++i) folder("many/" + std::to_string(i) + "/.git");
+  base::Fd at(::open(root_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (int level = 0; level < 400; ++level) {
+    ASSERT_EQ(::mkdirat(at.get(), "down", 0700), 0);
+    at = base::Fd(::openat(at.get(), "down", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  }
+  ASSERT_EQ(::mkdirat(at.get(), ".git", 0700), 0);
+  const Settled settled = end();
+  EXPECT_EQ(settled.quarantined().size() + settled.unlisted(), 521U);
+  const base::Fd root(::open(root_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const auto left = find_protected(root.get(), {});
+  ASSERT_TRUE(left);
+  EXPECT_TRUE(std::ranges::all_of(left->known, [](const Known& known) { return known.name == NameKind::kQuarantine; }));
+}
+
+TEST_F(GuardTest, StaysInTheWorkFolderWhenTheStateIsOnAnotherFileSystem) {
+  const fs::path elsewhere = new_folder("/dev/shm");
+  struct stat here{};
+  struct stat there{};
+  ASSERT_EQ(::stat(root_.c_str(), &here), 0);
+  ASSERT_EQ(::stat(elsewhere.c_str(), &there), 0);
+  ASSERT_NE(here.st_dev, there.st_dev) << "the temporary folder and /dev/shm are one file system here";
+  guard_.quarantine = elsewhere / "quarantine";
+  begin();
+  file("a/.envrc", "evil");
+  folder("b/.git");
+  const Settled settled = end();
+  EXPECT_THAT(quarantined(settled), UnorderedElementsAre("a/.envrc", "b/.git"));
+  const fs::path beside = root_ / (std::string(kQuarantinePrefix) + guard_.session);
+  EXPECT_EQ(fs::path(settled.quarantined().front().moved_to).parent_path(), beside);
+  struct stat info{};
+  ASSERT_EQ(::stat(beside.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777U, 0700U);
+  fs::remove_all(elsewhere);
+}
+
+TEST_F(GuardTest, RefusesAnotherFolderInThePlaceOfTheWorkFolder) {
+  begin();
+  fs::rename(root_, folder_ / "was");
+  folder(".git");
+  const auto settled = settle(guard_, -1);
+  ASSERT_FALSE(settled);
+  EXPECT_THAT(settled.error().message(), HasSubstr("it is another folder than at the launch"));
+  EXPECT_TRUE(is_there(".git"));
+  fs::remove(root_ / ".git");
+  fs::remove(root_);
+  fs::create_directory_symlink(folder_ / "was", root_);
+  EXPECT_FALSE(settle(guard_, -1));
+}
+
+TEST_F(GuardTest, ListsWhatWasWrittenToAPrivateCopy) {
+  file(".claude/settings.json", "{}");
+  file(".claude/agents/one.md", "x");
+  begin();
+  const fs::path scratch = folder_ / "scratch";
+  fs::create_directories(scratch / "7/upper/agents");
+  fs::create_directories(scratch / "7/upper/skills/new");
+  for (const char* name : {"settings.json", "agents/two.md", "skills/new/SKILL.md"}) {
+    std::ofstream(scratch / "7/upper" / name) << "y";
+  }
+  fs::create_symlink("/etc/shadow", scratch / "7/upper/link");
+  guard_.copies = {{root_ / ".claude", "7/upper"}, {root_ / ".vscode", "8/upper"}};
+  const base::Fd fd(::open(scratch.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  std::vector<std::string> said;
+  const Settled settled = end(fd.get());
+  for (const Change& change : settled.changes()) {
+    said.push_back(std::string(to_text(change.kind)) + " " + fs::path(change.path).lexically_relative(root_).string());
+  }
+  EXPECT_THAT(said, UnorderedElementsAre("changed .claude/settings.json", "added .claude/agents/two.md",
+                                         "added .claude/skills/", "added .claude/skills/new/",
+                                         "added .claude/skills/new/SKILL.md", "added .claude/link"));
+  EXPECT_EQ(text_of(root_ / ".claude/settings.json"), "{}");
+  EXPECT_THAT(end().notes(), SizeIs(2)) << "without the scratch nothing is known of the copies";
+}
+
+TEST(GuardRecordTest, IsReadBackOnlyWhole) {
+  Guard guard;
+  guard.root = "/a";
+  guard.known = {{.path = "x\n/.git", .name = NameKind::kGit, .kind = EntryKind::kLink, .id = {1, 2, 3}}};
+  guard.approved = {"**"};
+  guard.watched = {"shared"};
+  guard.git_folders = {{true, "/a/.git", {4, 5, 6}, guard.known, "[core]\n"}, {false, "/a/refs", {7, 8, 9}, {}, ""}};
+  guard.copies = {{"/a/.claude", "3/upper"}};
+  const std::string bytes = encode(guard);
+  const auto back = decode_guard(bytes);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(*back, guard);
+  for (size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(decode_guard(bytes.substr(0, size))) << size;
+  EXPECT_FALSE(decode_guard(bytes + "x"));
+}
+
+}  // namespace
+}  // namespace belljar::workspace

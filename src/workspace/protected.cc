@@ -1,0 +1,210 @@
+#include "workspace/protected.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/path.h"
+#include "base/text.h"
+
+namespace belljar::workspace {
+namespace {
+
+constexpr size_t kMostUnseen = 100;
+
+bool name_matches(std::string_view pattern, std::string_view name) {
+  const size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == name;
+  if (!name.starts_with(pattern.substr(0, star))) return false;
+  const std::string_view rest = pattern.substr(star + 1);
+  for (size_t at = star; at <= name.size(); ++at) {
+    if (name_matches(rest, name.substr(at))) return true;
+  }
+  return false;
+}
+
+using Parts = std::vector<std::string_view>;
+
+bool parts_match(const Parts& pattern, size_t p, const Parts& path, size_t at) {
+  if (p == pattern.size()) return at == path.size();
+  if (pattern[p] == "**") {
+    for (size_t next = at; next <= path.size(); ++next) {
+      if (parts_match(pattern, p + 1, path, next)) return true;
+    }
+    return false;
+  }
+  return at < path.size() && name_matches(pattern[p], path[at]) && parts_match(pattern, p + 1, path, at + 1);
+}
+
+EntryKind kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return EntryKind::kFolder;
+  if (S_ISREG(mode)) return EntryKind::kFile;
+  return S_ISLNK(mode) ? EntryKind::kLink : EntryKind::kOther;
+}
+
+class Finder : public TreeVisitor {
+ public:
+  explicit Finder(const std::vector<std::string>& approved) : approved_(approved) {}
+
+  bool on_entry(const TreeEntry& entry) override {
+    ++out_.entries;
+    if (entry.type == DT_SOCK || entry.type == DT_FIFO) out_.special.push_back({entry.path(), entry.type == DT_SOCK});
+    const NameKind name = protected_name(entry.name);
+    if (name == NameKind::kNone) return true;
+    if (name != NameKind::kGit && lies_in_packages(entry.folder_path)) return true;
+    const std::string path = entry.path();
+    if (name != NameKind::kQuarantine && is_approved(approved_, path)) return true;
+    FileLook found;
+    if (!look_at(entry.folder, entry.name.data(), found)) return false;
+    out_.known.push_back({path, name, kind_of(found.mode), false, found.id});
+    return false;
+  }
+
+  bool on_repository(int folder, std::string_view path) override {
+    if (is_approved(approved_, path)) return true;
+    FileLook found;
+    if (!look_at(folder, "", found)) return true;
+    out_.known.push_back({std::string(path), NameKind::kGit, EntryKind::kFolder, true, found.id});
+    return path.empty();
+  }
+
+  void on_unseen(std::string_view path, int /*code*/) override {
+    if (out_.unseen.size() < kMostUnseen) out_.unseen.emplace_back(path);
+  }
+
+  Protected take() {
+    std::ranges::sort(out_.known, {}, &Known::path);
+    std::ranges::sort(out_.special, {}, &Special::path);
+    return std::move(out_);
+  }
+
+ private:
+  const std::vector<std::string>& approved_;
+  Protected out_;
+};
+
+class SpecialFinder : public TreeVisitor {
+ public:
+  // Paths begin with `prefix`.
+  explicit SpecialFinder(std::string prefix, bool in_git) : prefix_(std::move(prefix)), in_git_(in_git) {}
+
+  bool on_entry(const TreeEntry& entry) override {
+    if (entry.type == DT_SOCK || entry.type == DT_FIFO) out_.push_back({prefix_ + entry.path(), entry.type == DT_SOCK});
+    // Where git keeps its many objects, those of submodules too, it binds nothing.
+    return !in_git_ || entry.name != "objects";
+  }
+  bool on_repository(int /*folder*/, std::string_view /*path*/) override { return true; }
+  void on_unseen(std::string_view /*path*/, int /*code*/) override {}
+
+  std::vector<Special> take() {
+    std::ranges::sort(out_, {}, &Special::path);
+    return std::move(out_);
+  }
+
+ private:
+  std::string prefix_;
+  bool in_git_;
+  std::vector<Special> out_;
+};
+
+// What is in a folder that programs obey is in view as well, and the walk that found it has not looked into it.
+void add_special_within(int root, Protected& found) {
+  std::vector<Special> more;
+  for (const Known& known : found.known) {
+    // A root that has the shape of a repository was walked.
+    if (known.kind != EntryKind::kFolder || known.path.empty()) continue;
+    constexpr uint64_t kStay = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+    const auto folder = base::open_resolved(root, known.path, O_RDONLY | O_DIRECTORY, kStay);
+    if (!folder) continue;  // what is shut for its owner is shut for the guest
+    SpecialFinder finder(known.path + "/", known.name == NameKind::kGit);
+    if (!walk_tree(folder->get(), finder, {})) continue;
+    for (Special& each : finder.take()) more.push_back(std::move(each));
+  }
+  found.special.insert(found.special.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  std::ranges::sort(found.special, {}, &Special::path);
+}
+
+class OddFinder : public TreeVisitor {
+ public:
+  bool on_entry(const TreeEntry& entry) override {
+    if (entry.type == DT_DIR) return !(entry.folder_path.empty() && entry.name == "objects");
+    FileLook found;
+    if (entry.type != DT_REG && look_at(entry.folder, entry.name.data(), found)) {
+      out_.push_back({entry.path(), NameKind::kNone, kind_of(found.mode), false, found.id});
+    }
+    return false;
+  }
+  bool on_repository(int /*folder*/, std::string_view /*path*/) override { return true; }
+  void on_unseen(std::string_view /*path*/, int /*code*/) override {}
+
+  std::vector<Known> take() { return std::move(out_); }
+
+ private:
+  std::vector<Known> out_;
+};
+
+}  // namespace
+
+bool look_at(int folder, const char* name, FileLook& out) {
+  struct statx found{};
+  const int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | (*name == '\0' ? AT_EMPTY_PATH : 0);
+  if (::statx(folder, name, flags, STATX_BASIC_STATS | STATX_BTIME, &found) != 0) return false;
+  out.id.device = (uint64_t{found.stx_dev_major} << 32U) | found.stx_dev_minor;
+  out.id.inode = found.stx_ino;
+  constexpr uint64_t kNanoseconds = 1'000'000'000;
+  const bool knows_birth = (found.stx_mask & STATX_BTIME) != 0;
+  out.id.born =
+      knows_birth ? static_cast<uint64_t>(found.stx_btime.tv_sec) * kNanoseconds + found.stx_btime.tv_nsec : 0;
+  out.mode = found.stx_mode;
+  out.links = found.stx_nlink;
+  return true;
+}
+
+void pack_id(std::string& out, const FileId& id) {
+  base::pack_number(out, id.device);
+  base::pack_number(out, id.inode);
+  base::pack_number(out, id.born);
+}
+
+FileId unpack_id(base::Unpacker& in) {
+  FileId out;
+  out.device = in.number();
+  out.inode = in.number();
+  out.born = in.number();
+  return out;
+}
+
+bool matches(std::string_view pattern, std::string_view path) {
+  return parts_match(base::split(pattern, '/'), 0, base::split(path, '/'), 0);
+}
+
+bool is_approved(const std::vector<std::string>& patterns, std::string_view path) {
+  return std::ranges::any_of(patterns, [&](const std::string& pattern) { return matches(pattern, path); });
+}
+
+base::Result<Protected> find_protected(int root, const std::vector<std::string>& approved) {
+  Finder finder(approved);
+  BELLJAR_TRY(walk_tree(root, finder, {}));
+  Protected out = finder.take();
+  add_special_within(root, out);
+  return out;
+}
+
+base::Result<std::vector<Special>> find_special(int root) {
+  SpecialFinder finder({}, false);
+  BELLJAR_TRY(walk_tree(root, finder, {}));
+  return finder.take();
+}
+
+base::Result<std::vector<Known>> find_odd_in_git(int root) {
+  OddFinder finder;
+  BELLJAR_TRY(walk_tree(root, finder, {}));
+  return finder.take();
+}
+
+}  // namespace belljar::workspace

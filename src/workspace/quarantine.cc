@@ -1,0 +1,167 @@
+#include "workspace/quarantine.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/io.h"
+#include "base/path.h"
+#include "workspace/protected_name.h"
+
+namespace belljar::workspace {
+namespace {
+
+// Beyond these, what is found stays beside where it was: a folder and a file less each.
+constexpr uint64_t kMostMoved = 500;
+
+int rename_new(int from, const char* leaf, int to, const char* name) {
+  return ::renameat2(from, leaf, to, name, RENAME_NOREPLACE) == 0 ? 0 : errno;
+}
+
+// Lets the owner change the folder behind `fd`, which may be an O_PATH descriptor.
+bool open_up(int fd) {
+  struct stat found{};
+  if (::fstat(fd, &found) != 0 || !S_ISDIR(found.st_mode) || found.st_uid != ::geteuid()) return false;
+  return ::chmod(("/proc/self/fd/" + std::to_string(fd)).c_str(), (found.st_mode & 07777U) | S_IRWXU) == 0;
+}
+
+// As rename_new(), and permissions that the owner took from itself do not stop it: the folder's, and for a folder that
+// gets another parent its own (rename(2), EACCES).
+int move(int from, const char* leaf, int to, const char* name) {
+  int error = rename_new(from, leaf, to, name);
+  if (error != EACCES) return error;
+  (void)open_up(from);
+  const base::Fd itself(::openat(from, leaf, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (itself) (void)open_up(itself.get());
+  error = rename_new(from, leaf, to, name);
+  return error;
+}
+
+base::Fd open_own_folder(int parent, const char* name) {
+  base::Fd fd(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat found{};
+  if (!fd || ::fstat(fd.get(), &found) != 0) return {};
+  if (found.st_uid != ::geteuid() || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    errno = EPERM;
+    return {};
+  }
+  return fd;
+}
+
+}  // namespace
+
+std::string Quarantine::number() const {
+  std::string digits = std::to_string(number_);
+  return std::string(digits.size() < 4 ? 4 - digits.size() : 0, '0') + digits;
+}
+
+void Quarantine::open_state() {
+  in_state_.tried = true;
+  const std::string path = state_ + "/" + session_;
+  // The way to it is the caller's own, and no guest can write there.
+  for (size_t at = 1; at != std::string::npos; at = path.find('/', at + 1)) {
+    const size_t end = path.find('/', at + 1);
+    (void)::mkdir(path.substr(0, end).c_str(), 0700);
+  }
+  const base::Fd state(::open(state_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!state) return;
+  in_state_.fd = open_own_folder(state.get(), session_.c_str());
+  in_state_.path = path;
+}
+
+void Quarantine::open_beside() {
+  beside_.tried = true;
+  std::string name = std::string(kQuarantinePrefix) + session_;
+  // Something of that name is not ours.
+  for (int round = 0; round < 100 && ::mkdirat(root_, name.c_str(), 0700) != 0; ++round) {
+    if (errno != EEXIST) return;
+    name = std::string(kQuarantinePrefix) + session_ + "-" + std::to_string(round);
+  }
+  beside_.fd = open_own_folder(root_, name.c_str());
+  beside_.path = root_path_ + "/" + name;
+  FileLook found;
+  if (beside_.fd && look_at(beside_.fd.get(), "", found)) own_ = found.id;
+}
+
+std::string Quarantine::whole(const std::string& path) const {
+  return path.starts_with('/') ? path : root_path_ + "/" + path;
+}
+
+// Under the next number that is free there: an earlier end of the same session may have used some.
+int Quarantine::move_free(int from, const std::string& leaf, int to) {
+  int error = EEXIST;
+  for (int round = 0; error == EEXIST && round < 10'000; ++round) {
+    if (round > 0) ++number_;
+    error = move(from, leaf.c_str(), to, number().c_str());
+  }
+  return error;
+}
+
+// So that whoever looks through the state folder finds all of it.
+void Quarantine::note_elsewhere(const std::string& path, const std::string& moved_to) {
+  if (!in_state_.tried) open_state();
+  if (!in_state_.fd) return;
+  const auto write = [&](std::string_view suffix, const std::string& text) {
+    const std::string name = number() + std::string(suffix);
+    const base::Fd file(
+        ::openat(in_state_.fd.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (file) (void)base::write_all(file.get(), text);
+  };
+  write(kElsewhereSuffix, moved_to);
+  write(kOriginSuffix, whole(path));
+}
+
+int Quarantine::move_to(Place& place, int folder, const std::string& leaf, const std::string& path,
+                        std::string& moved_to) {
+  if (!place.fd) return EXDEV;
+  if (const int error = move_free(folder, leaf, place.fd.get()); error != 0) return error;
+  const std::string name = number();
+  moved_to = place.path + "/" + name;
+  const std::string origin = name + std::string(kOriginSuffix);
+  const base::Fd file(
+      ::openat(place.fd.get(), origin.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (file) (void)base::write_all(file.get(), whole(path));
+  // A git folder obeys what is in it under any name, to whoever steps into it.
+  const base::Fd itself(::openat(place.fd.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (itself) (void)rename_new(itself.get(), "HEAD", itself.get(), kInertHead);
+  return 0;
+}
+
+int Quarantine::move_aside(int folder, const std::string& leaf, const std::string& path, std::string& moved_to) const {
+  const std::string name = std::string(kQuarantinePrefix) + session_ + "-" + number();
+  const int error = move(folder, leaf.c_str(), folder, name.c_str());
+  if (error == 0) {
+    moved_to = base::parent_of(whole(path)) + "/" + name;
+    const base::Fd itself(::openat(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (itself) (void)rename_new(itself.get(), "HEAD", itself.get(), kInertHead);
+  }
+  return error;
+}
+
+Quarantined Quarantine::put(int folder, const std::string& leaf, const std::string& path) {
+  Quarantined out;
+  out.path = whole(path);
+  ++count_;
+  ++number_;
+  int error = EXDEV;
+  if (count_ <= kMostMoved) {
+    if (!in_state_.tried) open_state();
+    error = move_to(in_state_, folder, leaf, path, out.moved_to);
+    if (error == EXDEV) {
+      if (!beside_.tried) open_beside();
+      error = move_to(beside_, folder, leaf, path, out.moved_to);
+    }
+  }
+  if (error != 0 && error != ENOENT) error = move_aside(folder, leaf, path, out.moved_to);
+  if (error == 0 && base::parent_of(out.moved_to) != in_state_.path) note_elsewhere(path, out.moved_to);
+  if (error != 0 && error != ENOENT) out.reason = std::strerror(error);
+  return out;
+}
+
+}  // namespace belljar::workspace

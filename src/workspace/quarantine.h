@@ -1,0 +1,68 @@
+// Where things go that a guest made and that programs of the host would obey.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "workspace/protected.h"
+#include "workspace/settled.h"
+
+namespace belljar::workspace {
+
+// The quarantine of one session. Nothing is made before there is something to put in.
+class Quarantine {
+ public:
+  // `state` is the absolute path of the folder that holds the quarantines of all sessions (made when missing, 0700),
+  // `root` the open work folder, `root_path` its path. Both descriptors stay the caller's.
+  Quarantine(std::string state, std::string session, int root, std::string root_path)
+      : state_(std::move(state)), session_(std::move(session)), root_(root), root_path_(std::move(root_path)) {}
+
+  // Moves `leaf` out of the open folder `folder`; `path` is where it was, relative to the work folder or absolute. It
+  // goes, under a number, to `state`/`session`, with its former path in a file beside it. From another file system it
+  // goes to a folder in the work folder, `.belljar-quarantine-SESSION`; from one that is mounted below the work folder
+  // it stays beside where it was under a name of that kind, which nothing obeys; `state`/`session` then says where that
+  // is, in a file of the number's name. Nothing is overwritten, no link followed. What is gone already has neither a
+  // new place nor a reason.
+  [[nodiscard]] Quarantined put(int folder, const std::string& leaf, const std::string& path);
+
+  // True for the folder in the work folder that put() has made.
+  [[nodiscard]] bool is_own(const FileId& id) const { return own_ != FileId{} && id == own_; }
+
+ private:
+  // A folder that things are moved to.
+  struct Place {
+    base::Fd fd;
+    std::string path;
+    bool tried = false;
+  };
+  int move_to(Place& place, int folder, const std::string& leaf, const std::string& path, std::string& moved_to);
+  int move_aside(int folder, const std::string& leaf, const std::string& path, std::string& moved_to) const;
+  void open_state();
+  void open_beside();
+  [[nodiscard]] std::string number() const;
+  [[nodiscard]] std::string whole(const std::string& path) const;
+  int move_free(int from, const std::string& leaf, int to);
+  void note_elsewhere(const std::string& path, const std::string& moved_to);
+
+  std::string state_;
+  std::string session_;
+  int root_;
+  std::string root_path_;
+  Place in_state_;
+  Place beside_;
+  FileId own_;
+  uint64_t count_ = 0;   // of those put away
+  uint64_t number_ = 0;  // of the last one
+};
+
+// The ending of the file that holds the former path of what lies beside it.
+inline constexpr std::string_view kOriginSuffix = ".path";
+// The ending of the file that holds the present path of what could not be moved here.
+inline constexpr std::string_view kElsewhereSuffix = ".at";
+// What the HEAD of a git folder is called in quarantine: without one it is no git folder.
+inline constexpr const char* kInertHead = "HEAD.quarantined";
+
+}  // namespace belljar::workspace

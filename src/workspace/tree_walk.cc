@@ -1,0 +1,246 @@
+#include "workspace/tree_walk.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/fd.h"
+
+namespace belljar::workspace {
+namespace {
+
+constexpr size_t kBatchSize = size_t{16} << 10U;
+constexpr size_t kOpenFolders = 48;
+constexpr size_t kMostLevels = 100'000;
+constexpr uint32_t kDeadlineEvery = 256;  // entries between two looks at the clock
+
+using Batch = std::array<char, kBatchSize>;
+
+// struct linux_dirent64 (getdents(2)), which has no header.
+struct RawEntry {
+  uint64_t inode;
+  int64_t next;  // the position behind this entry
+  uint16_t size;
+  uint8_t type;
+};
+constexpr size_t kNameOffset = 19;
+
+enum Shape : uint8_t { kHead = 1, kObjects = 2, kRefs = 4, kCommon = 8 };
+
+uint8_t shape_of(std::string_view name) {
+  if (name == "HEAD") return kHead;
+  if (name == "objects") return kObjects;
+  if (name == "refs") return kRefs;
+  return name == "commondir" ? kCommon : 0;
+}
+
+bool is_repository(uint8_t shape) {
+  return (shape & kHead) != 0 && ((shape & kCommon) != 0 || ((shape & kObjects) != 0 && (shape & kRefs) != 0));
+}
+
+struct Folder {
+  base::Fd fd;                   // closed for those far above the current one
+  std::unique_ptr<Batch> batch;  // likewise
+  size_t at = 0;
+  size_t size = 0;
+  int64_t next = 0;  // where to read on
+  dev_t device = 0;  // of a closed one
+  ino_t inode = 0;
+  size_t path_size = 0;
+  uint8_t shape = 0;
+  bool judged = false;  // on_repository() was called
+};
+
+class Walk {
+ public:
+  Walk(TreeVisitor& visitor, const WalkOptions& options) : visitor_(visitor), options_(options) {}
+  base::Status run(int root);
+
+ private:
+  bool refill(Folder& folder);
+  bool judge(Folder& folder);
+  void look_at(std::string_view name, uint8_t type);
+  void enter(std::string_view name);
+  base::Fd open_folder(int parent, const char* name);
+  void push(base::Fd fd);
+  void pop();
+  bool reopen(Folder& folder, int child);
+  void close_far_ones();
+
+  TreeVisitor& visitor_;
+  const WalkOptions& options_;
+  std::vector<Folder> folders_;
+  std::vector<std::unique_ptr<Batch>> spare_;
+  std::string path_;
+};
+
+// The next batch of entries; false at the end.
+bool Walk::refill(Folder& folder) {
+  if (!folder.batch) {
+    if (spare_.empty()) {
+      folder.batch = std::make_unique_for_overwrite<Batch>();
+    } else {
+      folder.batch = std::move(spare_.back());
+      spare_.pop_back();
+    }
+  }
+  const long size = ::syscall(SYS_getdents64, folder.fd.get(), folder.batch->data(), folder.batch->size());
+  if (size < 0) visitor_.on_unseen(path_, errno);
+  folder.at = 0;
+  folder.size = size > 0 ? static_cast<size_t>(size) : 0;
+  return size > 0;
+}
+
+RawEntry entry_at(const Folder& folder, size_t at, std::string_view& name) {
+  RawEntry out{};
+  std::memcpy(&out, folder.batch->data() + at, kNameOffset);
+  name = std::string_view(folder.batch->data() + at + kNameOffset);
+  return out;
+}
+
+// Looks for the shape of a repository in the batch that was just read. False to leave the folder.
+bool Walk::judge(Folder& folder) {
+  if (folder.judged) return true;
+  for (size_t at = 0; at < folder.size;) {
+    std::string_view name;
+    const RawEntry entry = entry_at(folder, at, name);
+    folder.shape |= shape_of(name);
+    at += entry.size;
+  }
+  if (!is_repository(folder.shape)) return true;
+  folder.judged = true;
+  return visitor_.on_repository(folder.fd.get(), path_);
+}
+
+unsigned char type_of(int folder, const char* name) {
+  struct stat found{};
+  if (::fstatat(folder, name, &found, AT_SYMLINK_NOFOLLOW) != 0) return DT_REG;
+  return static_cast<unsigned char>(IFTODT(found.st_mode));
+}
+
+// A folder of ours without permission for us: only its owner can have done that, and the guest of an ordinary user is
+// that owner.
+base::Fd Walk::open_folder(int parent, const char* name) {
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  base::Fd fd(::openat(parent, name, kFlags));
+  if (fd || errno != EACCES || !options_.force_own) return fd;
+  const base::Fd closed(::openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat found{};
+  errno = EACCES;
+  if (!closed || ::fstat(closed.get(), &found) != 0 || found.st_uid != ::geteuid()) return fd;
+  const std::string itself = "/proc/self/fd/" + std::to_string(closed.get());
+  if (::chmod(itself.c_str(), S_IRWXU) != 0) return fd;
+  fd = base::Fd(::openat(closed.get(), ".", kFlags));
+  const int code = errno;
+  // Entries can be looked up below while the descriptor is open only with search permission; the mode is put back when
+  // the owner could still use it so.
+  if ((found.st_mode & S_IXUSR) != 0) (void)::chmod(itself.c_str(), found.st_mode & 07777U);
+  errno = code;
+  return fd;
+}
+
+void Walk::push(base::Fd fd) {
+  Folder folder;
+  folder.fd = std::move(fd);
+  folder.path_size = path_.size();
+  folders_.push_back(std::move(folder));
+  close_far_ones();
+}
+
+// The one that is just far enough above; the root stays open.
+void Walk::close_far_ones() {
+  if (folders_.size() <= kOpenFolders + 1) return;
+  Folder& far = folders_[folders_.size() - 1 - kOpenFolders];
+  struct stat found{};
+  if (::fstat(far.fd.get(), &found) != 0) return;
+  far.device = found.st_dev;
+  far.inode = found.st_ino;
+  far.fd.reset();
+  if (far.batch) spare_.push_back(std::move(far.batch));
+  far.at = far.size = 0;
+}
+
+// By way of the folder below it that was looked at last. Somebody may have moved that one: then this is not the way.
+bool Walk::reopen(Folder& folder, int child) {
+  base::Fd fd(::openat(child, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat found{};
+  if (!fd || ::fstat(fd.get(), &found) != 0) return false;
+  if (found.st_dev != folder.device || found.st_ino != folder.inode) return false;
+  if (::lseek(fd.get(), folder.next, SEEK_SET) < 0) return false;
+  folder.fd = std::move(fd);
+  return true;
+}
+
+void Walk::pop() {
+  const base::Fd child = std::move(folders_.back().fd);
+  if (folders_.back().batch) spare_.push_back(std::move(folders_.back().batch));
+  folders_.pop_back();
+  if (folders_.empty()) return;
+  path_.resize(folders_.back().path_size);
+  if (folders_.back().fd || reopen(folders_.back(), child.get())) return;
+  visitor_.on_unseen(path_, ESTALE);
+  while (!folders_.back().fd) folders_.pop_back();
+  path_.resize(folders_.back().path_size);
+}
+
+void Walk::enter(std::string_view name) {
+  base::Fd fd = open_folder(folders_.back().fd.get(), name.data());
+  const int code = folders_.size() > kMostLevels ? ELOOP : errno;
+  if (!path_.empty()) path_ += '/';
+  path_ += name;
+  if (fd && folders_.size() <= kMostLevels) {
+    push(std::move(fd));
+    return;
+  }
+  // Gone, or another thing by now: whoever did that is at work still, and is looked at when it has ended.
+  if (code != ENOENT && code != ENOTDIR) visitor_.on_unseen(path_, code);
+  path_.resize(folders_.back().path_size);
+}
+
+void Walk::look_at(std::string_view name, uint8_t type) {
+  const int folder = folders_.back().fd.get();
+  TreeEntry entry{folder, path_, name, type == DT_UNKNOWN ? type_of(folder, name.data()) : type};
+  if (visitor_.on_entry(entry) && entry.type == DT_DIR) enter(name);
+}
+
+base::Status Walk::run(int root) {
+  base::Fd fd(::openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return base::system_error("look into", "the work folder", errno);
+  push(std::move(fd));
+  uint32_t count = 0;
+  while (!folders_.empty()) {
+    Folder& folder = folders_.back();
+    if (folder.at >= folder.size && (!refill(folder) || !judge(folder))) {
+      pop();
+      continue;
+    }
+    std::string_view name;
+    const RawEntry entry = entry_at(folder, folder.at, name);
+    folder.at += entry.size;
+    folder.next = entry.next;
+    if (++count % kDeadlineEvery == 0 && options_.deadline.passed()) {
+      return base::system_error("look into", "the work folder", ETIME);
+    }
+    // The name stays where it is: the batch of a folder is given up only when 48 lie below it.
+    if (name != "." && name != "..") look_at(name, entry.type);
+  }
+  return {};
+}
+
+}  // namespace
+
+base::Status walk_tree(int root, TreeVisitor& visitor, const WalkOptions& options) {
+  return Walk(visitor, options).run(root);
+}
+
+}  // namespace belljar::workspace

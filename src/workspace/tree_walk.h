@@ -1,0 +1,55 @@
+// Looking at every entry of a tree that somebody hostile may have made, and may be changing.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace belljar::workspace {
+
+struct TreeEntry {
+  int folder = -1;               // descriptor of the folder it lies in, open during the call
+  std::string_view folder_path;  // relative to the root of the walk; empty for the root
+  std::string_view name;
+  unsigned char type = 0;  // DT_ of dirent.h, never DT_UNKNOWN
+
+  [[nodiscard]] std::string path() const {
+    return folder_path.empty() ? std::string(name) : std::string(folder_path) + "/" + std::string(name);
+  }
+};
+
+class TreeVisitor {
+ public:
+  TreeVisitor() = default;
+  TreeVisitor(const TreeVisitor&) = delete;
+  TreeVisitor& operator=(const TreeVisitor&) = delete;
+  virtual ~TreeVisitor() = default;
+
+  // True to look into it, when it is a folder.
+  virtual bool on_entry(const TreeEntry& entry) = 0;
+  // A folder with the shape of a git folder without being called `.git`: `HEAD` with `objects` and `refs`, or with
+  // `commondir`. True to look into it further.
+  virtual bool on_repository(int folder, std::string_view path) = 0;
+  // What lies in the folder `path` was not looked at, for the errno `code`; for a folder that was moved away meanwhile
+  // ESTALE, for one that is too deep ELOOP.
+  virtual void on_unseen(std::string_view path, int code) = 0;
+};
+
+struct WalkOptions {
+  base::Deadline deadline{};
+  // A folder of the caller's own that its mode keeps the caller out of is opened all the same, and its mode put back.
+  bool force_own = false;
+};
+
+// Walks the tree below the open folder `root` (not used up), folder by folder, mounts below it included. No link is
+// followed; at most 64 descriptors and 1 MiB are in use at a time, however deep or wide the tree is (down to 100,000
+// levels). An entry may be renamed or removed by the visitor. ETIME when the deadline has passed first; else an error
+// only when the root itself cannot be read.
+[[nodiscard]] base::Status walk_tree(int root, TreeVisitor& visitor, const WalkOptions& options);
+
+}  // namespace belljar::workspace
