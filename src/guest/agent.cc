@@ -10,17 +10,20 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "linux/clone.h"
 
 namespace belljar::guest {
 namespace {
 
 struct Start {
-  const char* program = nullptr;
-  char* const* arguments = nullptr;        // after one spare slot in front, for the shell of a script without `#!`
-  char* const* shell_arguments = nullptr;  // the same with the spare slot
+  // In the order to be tried: one, unless a bare name is looked for in PATH. Ends with a null.
+  const char* const* programs = nullptr;
+  char* const* arguments = nullptr;  // after one spare slot in front, for the shell of a script without `#!`
+  char** shell_arguments = nullptr;  // the same with the spare slot
   char* const* environment = nullptr;
   int terminal = -1;
   bool terminal_stderr = false;
@@ -57,12 +60,20 @@ int enter(void* argument) {
     start->error = errno;
     return 127;
   }
-  ::execve(start->program, start->arguments, start->environment);
-  start->error = errno;
-  if (start->error == ENOEXEC) {
-    // As execvp(3) and every shell do for a script that names no interpreter.
-    ::execve("/bin/sh", start->shell_arguments, start->environment);
+  int error = ENOENT;
+  for (const char* const* program = start->programs; *program != nullptr; ++program) {
+    ::execve(*program, start->arguments, start->environment);
+    if (errno == ENOEXEC) {
+      // As execvp(3) and every shell do for a script that names no interpreter.
+      start->shell_arguments[1] = const_cast<char*>(*program);
+      start->error = ENOEXEC;
+      ::execve("/bin/sh", start->shell_arguments, start->environment);
+      return 127;
+    }
+    // One that is there and cannot be executed is told of, unless another can (execvp(3)).
+    if (error == ENOENT && errno != ENOTDIR) error = errno;
   }
+  start->error = error;
   return 127;
 }
 
@@ -74,18 +85,39 @@ std::vector<char*> pointers(const std::vector<std::string_view>& words, size_t s
   return out;
 }
 
+// Absolute, or below the folder it starts in; a bare name in each folder of the guest's PATH.
+std::vector<std::string> candidates(const Config& config) {
+  std::vector<std::string> out;
+  if (config.program.find('/') != std::string_view::npos) {
+    out.emplace_back(config.program);
+    return out;
+  }
+  constexpr std::string_view kName = "PATH=";
+  for (const std::string_view variable : config.environment) {
+    if (!variable.starts_with(kName)) continue;
+    for (const std::string_view folder : base::split(variable.substr(kName.size()), ':')) {
+      // An empty or relative one is the folder that the agent may write.
+      if (folder.starts_with('/')) out.push_back(std::string(folder) + "/" + std::string(config.program));
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 pid_t start_agent(const Config& config, int terminal) {
   std::vector<char*> arguments = pointers(config.arguments, 1);
   std::vector<char*> environment = pointers(config.environment, 0);
   Start start;
-  start.program = config.program.data();
+  const std::vector<std::string> names = candidates(config);
+  std::vector<const char*> programs;
+  for (const std::string& name : names) programs.push_back(name.c_str());
+  programs.push_back(nullptr);
+  start.programs = programs.data();
   start.arguments = arguments.data() + 1;
   std::vector<char*> shell_arguments = arguments;
   std::array<char, 8> shell{"sh"};
   shell_arguments[0] = shell.data();
-  if (shell_arguments.size() > 2) shell_arguments[1] = const_cast<char*>(start.program);
   start.shell_arguments = shell_arguments.data();
   start.environment = environment.data();
   start.terminal = terminal;

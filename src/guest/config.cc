@@ -13,7 +13,10 @@ void visit_fields(Archive& archive, Value& config) {
   archive.number(config.terminal);
   archive.number(config.terminal_stderr);
   archive.number(config.isolated_network);
+  archive.number(config.nested);
   archive.number(config.proxy_port);
+  archive.number(config.transparent);
+  archive.number(config.transparent_v6);
   archive.number(config.uid);
   archive.number(config.gid);
   archive.number(config.landlock_abi);
@@ -24,6 +27,9 @@ void visit_fields(Archive& archive, Value& config) {
   archive.number(config.scratch_files);
   archive.number(config.work_device);
   archive.number(config.work_inode);
+  archive.number(config.made_by_other);
+  archive.text(config.canary);
+  archive.list(config.scratch, [&](auto& item) { archive.text(item); });
   archive.number(config.umask);
   archive.number(config.closed);
   archive.number(config.launched_by_root);
@@ -42,7 +48,30 @@ void visit_fields(Archive& archive, Value& config) {
     archive.number(item.device);
     archive.number(item.below);
     archive.number(item.optional);
+    archive.number(item.private_copy);
+    archive.number(item.lies_on);
+    archive.number(item.inode);
+    archive.number(item.plain);
+    archive.number(item.tmpfs);
+    archive.number(item.bytes);
+    archive.number(item.files);
   });
+  archive.number(config.container);
+  archive.text(config.home);
+  archive.list(config.home_entries, [&](auto& item) {
+    archive.text(item.path);
+    archive.text(item.content);
+    archive.number(item.link);
+  });
+  archive.list(config.files, [&](auto& item) {
+    archive.text(item.path);
+    archive.number(item.absent);
+    archive.number(item.device);
+    archive.number(item.inode);
+    archive.text(item.holds);
+  });
+  archive.text(config.metadata);
+  archive.list(config.engine_environment, [&](auto& item) { archive.text(item); });
 }
 
 class Writer {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/keyctl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -27,11 +28,14 @@
 #include "base/io.h"
 #include "guest/agent.h"
 #include "guest/config.h"
+#include "guest/container.h"
 #include "guest/probe.h"
 #include "guest/protocol.h"
 #include "linux/capabilities.h"
+#include "linux/clone.h"
 #include "linux/descriptor_passing.h"
 #include "linux/landlock_domain.h"
+#include "linux/loopback.h"
 #include "linux/rlimits.h"
 #include "linux/seal.h"
 #include "linux/seccomp_filter.h"
@@ -46,12 +50,30 @@ int64_t session_keyring() {
   return ::syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0);
 }
 
+// errno of a child in a user namespace of its own, or 0 when there can be one.
+int try_user_namespace() {
+  alignas(16) std::array<char, 4096> stack;
+  const int64_t pid = linux::clone_sharing_memory(
+      CLONE_VFORK | CLONE_NEWUSER, nullptr, -1, stack.data(), stack.size(), [](void*) { return 0; }, nullptr);
+  if (pid < 0) return static_cast<int>(-pid);
+  while (::waitpid(static_cast<pid_t>(pid), nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return 0;
+}
+
 class Init {
  public:
-  int run();
+  Init() = default;
+  explicit Init(char** environment) {
+    for (char** one = environment; *one != nullptr; ++one) observed_.environment.emplace_back(*one);
+  }
+  int run(bool container);
 
  private:
   bool read_config();
+  int take_over();
+  bool hand_out(int fd);
+  bool settle_in();
   int confine();
   int confine_step(Step step);
   int restrict_files();
@@ -62,6 +84,7 @@ class Init {
   int prove_and_wait();
   int supervise(pid_t agent);
   bool serve_launcher(pid_t agent);
+  bool hand_out_socket(int family);
   bool reap(pid_t agent, int& status);
 
   std::string bytes_;
@@ -80,8 +103,44 @@ bool Init::read_config() {
   return decode(bytes_, config_);
 }
 
+bool Init::hand_out(int fd) {
+  const uint32_t tag = kMagic;
+  return fd >= 0 && linux::send_with_descriptor(kControlFd, &tag, sizeof tag, fd) == 0;
+}
+
+// What the jail's child does before it executes init. 0 or an errno.
+int Init::take_over() {
+  ::prctl(PR_SET_NAME, "belljar-guest");  // it was executed by a descriptor's number
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::dup2(kStdioFd + fd, fd) < 0) return errno;
+  }
+  ::close_range(kStdioFd, UINT_MAX, 0);
+  if (config_.isolated_network) {
+    int listener = -1;
+    if (const int error = linux::listen_on_loopback(config_.proxy_port, listener); error != 0) return error;
+    const base::Fd owned(listener);
+    if (!hand_out(listener)) return errno;
+  }
+  for (const std::string_view folder : config_.scratch) {
+    const base::Fd opened(::open(folder.data(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!hand_out(opened.get())) return errno;
+  }
+  if (config_.canary.empty()) return 0;
+  const int canary = ::open(config_.canary.data(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (canary < 0) return errno;
+  if (canary == kScratchFd) return 0;
+  const int error = ::dup2(canary, kScratchFd) < 0 ? errno : 0;
+  ::close(canary);
+  return error;
+}
+
 int Init::restrict_files() {
-  const linux::LandlockFeatures features = linux::landlock_features(static_cast<int>(config_.landlock_abi));
+  linux::LandlockFeatures features = linux::landlock_features(static_cast<int>(config_.landlock_abi));
+  if (config_.nested) {
+    // File rules, whatever they allow, refuse every mount (landlock(7), "File system topology modification").
+    features.files = false;
+    return features.signals || features.abstract_sockets ? linux::landlock_restrict({}, features) : 0;
+  }
   std::vector<base::Fd> owned;
   std::vector<linux::LandlockRule> rules;
   const auto add = [&](std::string_view path, bool writable, bool device) {
@@ -119,9 +178,10 @@ int Init::confine_step(Step step) {
     case kStepLandlock:
       return config_.landlock_abi == 0 ? 0 : restrict_files();
     case kStepSeccomp:
-      return linux::install_filter(linux::agent_filter());
+      return linux::install_filter(config_.nested ? linux::nested_filter() : linux::agent_filter());
     case kStepDescriptors:
       return ::close_range(kFirstFreeFd, UINT_MAX, 0) == 0 ? 0 : errno;
+    case kStepHome:
     case kEveryStep:
       break;
   }
@@ -134,7 +194,11 @@ int Init::confine() {
   static constexpr std::array kOrder = {kStepDescriptors,     kStepNotDumpable,  kStepKeyring,  kStepLimits,
                                         kStepNoNewPrivileges, kStepCapabilities, kStepLandlock, kStepSeccomp};
   for (const Step step : kOrder) {
-    if (step == kStepSeccomp) observed_.session_keyring = session_keyring();
+    if (step == kStepSeccomp) {
+      observed_.session_keyring = session_keyring();
+      // The filter would hide whether there is a limit.
+      if (config_.made_by_other) observed_.user_namespace_error = try_user_namespace();
+    }
     if ((config_.steps & step) == 0) continue;
     const int error = confine_step(step);
     if (error != 0) {
@@ -147,6 +211,21 @@ int Init::confine() {
     }
   }
   return 0;
+}
+
+// What a jail's child does before init is there, and a look at what the engine has made before anything is added to it.
+bool Init::settle_in() {
+  if (!config_.container || !hand_out_of_container(config_)) return false;
+  if (auto status = base::read_file("/proc/self/status")) observed_.status_at_start = std::move(*status);
+  observed_.left_in_scratch = left_in_scratch(config_);
+  GuestMessage message;
+  std::string_view path;
+  message.value = make_home(config_, path);
+  if (message.value == 0) return true;
+  message.event = GuestEvent::kSetupFailed;
+  message.step = kStepHome;
+  (void)send(message);
+  return false;
 }
 
 // On the guest's own devpts: the launcher's terminal stays out of reach, the launcher gets the master.
@@ -162,9 +241,11 @@ bool Init::open_terminal() {
 }
 
 int Init::prove_and_wait() {
-  const int canary = ::openat(kScratchFd, "landlock-canary", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-  observed_.landlock_write_error = canary < 0 ? errno : 0;
-  if (canary >= 0) ::close(canary);
+  if (!config_.nested) {
+    const int canary = ::openat(kScratchFd, "landlock-canary", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    observed_.landlock_write_error = canary < 0 ? errno : 0;
+    if (canary >= 0) ::close(canary);
+  }
   ::close(kScratchFd);
   observed_.own_descriptors = {kControlFd, master_.get(), slave_.get(), signals_.get()};
   GuestMessage message;
@@ -181,6 +262,17 @@ int Init::prove_and_wait() {
   return 0;
 }
 
+// A TCP socket of this network namespace, which the launcher connects to a port of the loopback. Not one of init's own
+// connections: it is closed here at once, and the agent never sees it.
+bool Init::hand_out_socket(int family) {
+  GuestMessage message;
+  message.event = GuestEvent::kSocket;
+  const bool known = family == AF_INET || family == AF_INET6;
+  const base::Fd socket(known ? ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1);
+  message.value = socket ? 0 : (known ? errno : EINVAL);
+  return send(message, socket.get());
+}
+
 // False when the launcher is gone.
 bool Init::serve_launcher(pid_t agent) {
   LauncherMessage request;
@@ -192,7 +284,7 @@ bool Init::serve_launcher(pid_t agent) {
     // The group, as a terminal would: the agent leads one.
     if (::kill(-agent, request.value) != 0) ::kill(agent, request.value);
   }
-  return true;
+  return request.request != LauncherRequest::kSocket || hand_out_socket(request.value);
 }
 
 // Collects what has ended, whoever's child it was. True when the agent has, with its wait status.
@@ -236,12 +328,22 @@ int Init::supervise(pid_t agent) {
   }
 }
 
-int Init::run() {
+int Init::run(bool container) {
   // Before anything that could be watched: execve(2) of a readable file has made the process dumpable again.
-  if (linux::set_not_dumpable() != 0 || !read_config()) return kLauncherGone;
+  if (linux::set_not_dumpable() != 0 || (container && !meet_launcher()) || !read_config()) return kLauncherGone;
+  if (container && !settle_in()) return kLauncherGone;
   // It came through an execve(2) to get here, and must not go through the agent's.
   if (::fcntl(kControlFd, F_SETFD, FD_CLOEXEC) != 0) return kLauncherGone;
   if ((config_.steps & kStepNotDumpable) == 0) ::prctl(PR_SET_DUMPABLE, 1);
+  if (config_.made_by_other) {
+    if (const int error = take_over(); error != 0) {
+      GuestMessage failed;
+      failed.event = GuestEvent::kSetupFailed;
+      failed.value = error;
+      (void)send(failed);
+      return kLauncherGone;
+    }
+  }
   ::umask(config_.umask);
   if (confine() != 0) return kLauncherGone;
   sigset_t every;
@@ -279,7 +381,11 @@ int Init::run() {
 }  // namespace
 
 int run_init() {
-  return Init().run();
+  return Init().run(false);
+}
+
+int run_container_init(char** environment) {
+  return Init(environment).run(true);
 }
 
 }  // namespace belljar::guest

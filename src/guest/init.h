@@ -8,4 +8,8 @@ namespace belljar::guest {
 // the guest (pid_namespaces(7)).
 [[nodiscard]] int run_init();
 
+// The same as the first process of a container: the descriptors come from the launcher, by the socket that is bound in
+// (protocol.h), and the home is filled by init. `environment` ends with a null.
+[[nodiscard]] int run_container_init(char** environment);
+
 }  // namespace belljar::guest

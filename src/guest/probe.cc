@@ -26,7 +26,10 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "guest/entrusted.h"
+#include "guest/inner_sandbox.h"
 #include "guest/mountinfo.h"
+#include "guest/transparent_check.h"
 
 namespace belljar::guest {
 namespace {
@@ -98,19 +101,27 @@ class Probe {
   bool mounts();
   [[nodiscard]] size_t expected_at(std::string_view path, size_t hint) const;
   bool mount_is_strict(const MountEntry& entry, const ExpectedMount& expected, bool below);
+  bool is_the_one(const ExpectedMount& expected);
   bool proc();
   bool scratch();
+  bool tmpfs_ceilings();
+  bool as_started(const char* key, std::string_view wanted);
   bool work_folder();
   bool hostname();
   bool interfaces();
   bool loopback();
   bool way_out();
+  bool redirect();
+  bool resolver();
+  bool as_found(const Finding& found);
   bool landlock();
   bool limits();
   bool limit_is(const char* name, int resource, uint64_t wanted);
+  bool entrusted();
 
   const Config& config_;
   const Observed& observed_;
+  ResolverQuestion question_;
   std::string status_;
   ProbeRecord record_;
 };
@@ -145,6 +156,8 @@ bool Probe::identity() {
 }
 
 bool Probe::host_root() {
+  // An engine without user namespaces maps every id to itself; identity() has seen which it is.
+  if (config_.container) return ::getuid() != 0 || fail("uid", "not root", "0");
   for (const char* path : {"/proc/self/uid_map", "/proc/self/gid_map"}) {
     const auto map = base::read_file(path);
     if (!map) return fail(path, "readable", "", map.error().code);
@@ -158,6 +171,8 @@ bool Probe::host_root() {
       ++words;
     }
     if (words != numbers.size() || numbers[2] != 1) return fail(path, "one id", trimmed(*map));
+    // Of a namespace between this one and the host's this is no more than its own number.
+    if (config_.made_by_other) continue;
     if (numbers[1] == 0) return fail(path, "an id that is not root outside", "0");
   }
   return true;
@@ -166,27 +181,42 @@ bool Probe::host_root() {
 bool Probe::groups() {
   const int count = ::getgroups(0, nullptr);
   record_.groups = count < 0 ? 0 : static_cast<uint32_t>(count);
+  if (config_.container && count == 1) {
+    // Engines since 20.10.18 name the primary group among them.
+    gid_t group = 0;
+    return ::getgroups(1, &group) == 1 &&
+           must_equal("supplementary group", std::to_string(config_.gid), std::to_string(group));
+  }
+  if (config_.container) return must_equal("supplementary groups", "0", std::to_string(count));
   return !config_.launched_by_root || must_equal("supplementary groups", "0", std::to_string(count));
 }
 
 bool Probe::capabilities() {
   return std::ranges::all_of(std::array{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"}, [&](const char* set) {
-    return must_equal(set, "0000000000000000", status_field(status_, set));
+    return must_equal(set, "0000000000000000", status_field(status_, set)) && as_started(set, "0000000000000000");
   });
 }
 
+// What the engine made, before init took anything away itself.
+bool Probe::as_started(const char* key, std::string_view wanted) {
+  return !config_.container ||
+         must_equal(std::string(key) + " at the start", wanted, status_field(observed_.status_at_start, key));
+}
+
 bool Probe::no_new_privileges() {
+  if (!as_started("NoNewPrivs", "1")) return false;
   return must_equal("NoNewPrivs", "1", status_field(status_, "NoNewPrivs"));
 }
 
 bool Probe::seccomp() {
+  if (!as_started("Seccomp", "2")) return false;
   if (!must_equal("Seccomp", "2", status_field(status_, "Seccomp"))) return false;
   uint64_t filters = 0;
   if (base::parse_uint(status_field(status_, "Seccomp_filters"), filters)) {
     record_.seccomp_filters = static_cast<uint32_t>(filters);
   }
   // Without the filter the namespace limit would answer ENOSPC, and a family that every kernel has a socket.
-  return must_be_refused("unshare", ::unshare(CLONE_NEWUSER), EPERM) &&
+  return (config_.nested || must_be_refused("unshare", ::unshare(CLONE_NEWUSER), EPERM)) &&
          must_be_refused("socket(NETLINK_GENERIC)", ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC),
                          EAFNOSUPPORT);
 }
@@ -206,9 +236,25 @@ bool Probe::terminal_injection() {
 }
 
 bool Probe::namespace_limit() {
+  if (config_.made_by_other) {
+    // The limit is one of a user namespace around this one: it shows when it is tried (namespaces(7), /proc/sys/user).
+    errno = observed_.user_namespace_error;
+    return must_be_refused("a user namespace inside", errno == 0 ? 0 : -1, ENOSPC);
+  }
+  // An engine's /proc/sys is nobody's to write; the filter keeps the guest from making namespaces.
+  if (config_.container) {
+    struct statvfs found{};
+    return (::statvfs("/proc/sys", &found) == 0 && (found.f_flag & ST_RDONLY) != 0) ||
+           fail("/proc/sys", "read-only", "writable");
+  }
   const auto limit = base::read_file("/proc/sys/user/max_user_namespaces");
   if (!limit) return fail("max_user_namespaces", "0", "unreadable", limit.error().code);
-  return must_equal("max_user_namespaces", "0", trimmed(*limit));
+  if (!config_.nested) return must_equal("max_user_namespaces", "0", trimmed(*limit));
+  record_.nested = 1;
+  const int error = try_inner_sandbox();
+  return must_equal("max_user_namespaces", kNestedNamespaces, trimmed(*limit)) &&
+         (error == 0 ||
+          fail("a sandbox inside", "a user namespace and a proc of its own", strerrorname_np(error), error));
 }
 
 bool Probe::not_dumpable() {
@@ -216,6 +262,7 @@ bool Probe::not_dumpable() {
 }
 
 bool Probe::parent_death_signal() {
+  if (config_.container) return true;  // its parent is the engine's; the end of the control socket ends it
   int signal = 0;
   ::prctl(PR_GET_PDEATHSIG, &signal);
   return must_equal("parent-death signal", std::to_string(SIGKILL), std::to_string(signal));
@@ -244,10 +291,25 @@ bool Probe::keyring() {
 }
 
 bool Probe::mount_is_strict(const MountEntry& entry, const ExpectedMount& expected, bool below) {
+  if (expected.tmpfs && !below && entry.type != "tmpfs") return fail(entry.path, "a tmpfs", entry.type);
+  if (expected.plain) return expected.writable || entry.has("ro") || fail(entry.path, "read-only", entry.options);
   if (!entry.has("nosuid")) return fail(entry.path, "nosuid", entry.options);
   if (!entry.has("nodev") && (!expected.device || below)) return fail(entry.path, "nodev", entry.options);
+  // Of the folder that the host keeps, only a copy may be writable.
+  if (expected.private_copy && !below && entry.type != "overlay" && !entry.has("ro")) {
+    return fail(entry.path, "a private copy", entry.type);
+  }
   if (!expected.writable && !entry.has("ro")) return fail(entry.path, "read-only", entry.options);
-  return true;
+  return below || expected.inode == 0 || is_the_one(expected);
+}
+
+// Who set the guest up may have followed a link that was not there when the plan was made.
+bool Probe::is_the_one(const ExpectedMount& expected) {
+  struct stat found{};
+  const std::string path(expected.path);
+  if (::lstat(path.c_str(), &found) != 0) return fail(path, "what the plan says", strerrorname_np(errno), errno);
+  return (found.st_dev == expected.lies_on && found.st_ino == expected.inode) ||
+         fail(path, "the file or folder of the plan", "another one");
 }
 
 // The index of what answers for a mount at `path`: that very mount, else the deepest bind that holds it. Mounts come in
@@ -284,6 +346,10 @@ bool Probe::mounts() {
     }
     if (!mount_is_strict(entry, match, !itself)) return false;
   }
+  for (const char* socket : {"/run/docker.sock", "/var/run/docker.sock", "/run/containerd/containerd.sock"}) {
+    struct stat found{};
+    if (config_.container && ::lstat(socket, &found) == 0) return fail(socket, "no socket of an engine", "there");
+  }
   for (size_t i = 0; i < seen.size(); ++i) {
     if (seen[i]) continue;
     // What a mask hides need not be there; but when it is, it has to be hidden.
@@ -301,17 +367,40 @@ bool Probe::proc() {
   return must_equal("/proc/self", "1", std::string_view(link.data(), size < 0 ? 0 : static_cast<size_t>(size)));
 }
 
+// Each tmpfs by its own ceilings, which the kernel rounds up to whole pages (tmpfs(5)).
+bool Probe::tmpfs_ceilings() {
+  const uint64_t page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  for (const ExpectedMount& mount : config_.mounts) {
+    if (!mount.tmpfs) continue;
+    struct statvfs found{};
+    const std::string path(mount.path);
+    if (::statvfs(path.c_str(), &found) != 0) return fail(path, "a bounded tmpfs", strerrorname_np(errno), errno);
+    const uint64_t wanted = (mount.bytes + page - 1) / page * page;
+    if (!must_equal("bytes of " + path, std::to_string(wanted), std::to_string(found.f_blocks * found.f_frsize))) {
+      return false;
+    }
+    if (mount.files != 0 &&
+        !must_equal("files of " + path, std::to_string(mount.files), std::to_string(found.f_files))) {
+      return false;
+    }
+  }
+  return observed_.left_in_scratch.empty() || fail(observed_.left_in_scratch, "an empty scratch", "there");
+}
+
 bool Probe::scratch() {
+  if (config_.container) return tmpfs_ceilings();
   struct statvfs found{};
   if (::statvfs("/tmp", &found) != 0) return fail("/tmp", "a bounded tmpfs", strerrorname_np(errno), errno);
   // The kernel rounds the size up to whole pages (tmpfs(5)).
   const uint64_t page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   const uint64_t wanted = (config_.scratch_bytes + page - 1) / page * page;
   return must_equal("bytes of /tmp", std::to_string(wanted), std::to_string(found.f_blocks * found.f_frsize)) &&
-         must_equal("files of /tmp", std::to_string(config_.scratch_files), std::to_string(found.f_files));
+         (config_.scratch_files == 0 ||
+          must_equal("files of /tmp", std::to_string(config_.scratch_files), std::to_string(found.f_files)));
 }
 
 bool Probe::work_folder() {
+  if (!config_.metadata.empty()) return as_found(check_task_folders(config_));
   struct stat found{};
   const std::string path(config_.work_folder);
   if (::stat(path.c_str(), &found) != 0) return fail(path, "the work folder", strerrorname_np(errno), errno);
@@ -351,6 +440,7 @@ bool Probe::interfaces() {
 bool Probe::loopback() {
   if (!config_.isolated_network) return true;
   const base::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket) return fail("the way out", "a socket", strerrorname_np(errno), errno);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(config_.proxy_port);
@@ -369,6 +459,7 @@ bool Probe::way_out() {
                                                                 {"169.254.169.254", 0xa9fea9fe}};
   for (const auto& [host, number] : kHosts) {
     const base::Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (!socket) return fail(host, "a socket", strerrorname_np(errno), errno);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(53);
@@ -379,9 +470,21 @@ bool Probe::way_out() {
   return true;
 }
 
+bool Probe::as_found(const Finding& found) {
+  return found.expected.empty() || fail(found.subject, found.expected, found.found, found.code);
+}
+
+bool Probe::redirect() {
+  return !config_.transparent || as_found(check_redirect(config_.transparent_v6));
+}
+
+bool Probe::resolver() {
+  return !config_.transparent || as_found(question_.check());
+}
+
 bool Probe::landlock() {
   record_.landlock_abi = config_.landlock_abi;
-  if (config_.landlock_abi == 0) return true;
+  if (config_.landlock_abi == 0 || config_.nested) return true;
   return observed_.landlock_write_error == EACCES ||
          fail("create a file outside the granted trees", "EACCES",
               observed_.landlock_write_error == 0 ? "it was carried out"
@@ -402,6 +505,10 @@ bool Probe::limits() {
   if (config_.processes != 0 && !limit_is("RLIMIT_NPROC", RLIMIT_NPROC, config_.processes)) return false;
   if (config_.open_files != 0 && !limit_is("RLIMIT_NOFILE", RLIMIT_NOFILE, config_.open_files)) return false;
   return config_.file_bytes == 0 || limit_is("RLIMIT_FSIZE", RLIMIT_FSIZE, config_.file_bytes);
+}
+
+bool Probe::entrusted() {
+  return as_found(check_files(config_)) && as_found(check_environment(config_, observed_.environment));
 }
 
 ProbeRecord Probe::run() {
@@ -429,12 +536,17 @@ ProbeRecord Probe::run() {
       {Check::kInterfaces, &Probe::interfaces},
       {Check::kLoopback, &Probe::loopback},
       {Check::kWayOut, &Probe::way_out},
+      {Check::kRedirect, &Probe::redirect},
+      {Check::kResolver, &Probe::resolver},
       {Check::kLandlock, &Probe::landlock},
       {Check::kLimits, &Probe::limits},
+      {Check::kEntrusted, &Probe::entrusted},
   };
   static_assert(std::size(kSteps) == static_cast<size_t>(Check::kCount) - 1, "a check is missing from the probe");
   if (auto status = base::read_file("/proc/self/status")) status_ = std::move(*status);
   for (const auto& [check, step] : kSteps) {
+    // From here on there is a socket more, so after that check; the answer is read late.
+    if (check == Check::kKeyring && config_.transparent) question_.ask();
     if (!(this->*step)()) {
       record_.failed = static_cast<uint32_t>(check);
       return record_;
@@ -475,8 +587,11 @@ const char* check_name(Check check) {
                                                                                          "interfaces",
                                                                                          "loopback",
                                                                                          "way-out",
+                                                                                         "redirect",
+                                                                                         "resolver",
                                                                                          "landlock",
-                                                                                         "limits"};
+                                                                                         "limits",
+                                                                                         "entrusted"};
   const auto index = static_cast<size_t>(check);
   return index < kNames.size() ? kNames[index] : "unknown";
 }

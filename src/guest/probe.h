@@ -2,6 +2,9 @@
 #pragma once
 
 #include <array>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "guest/config.h"
 #include "guest/protocol.h"
@@ -11,7 +14,13 @@ namespace belljar::guest {
 // What only init can know: taken before its filter shut the calls that tell.
 struct Observed {
   int64_t session_keyring = 0;
-  int landlock_write_error = 0;  // of creating a file where Landlock must not let us; 0: it was created
+  // In a container: /proc/self/status as the engine made it, before init added its own; and what lay in its
+  // scratch.
+  std::string status_at_start;
+  std::string left_in_scratch;
+  std::vector<std::string_view> environment;  // in a container: init's own
+  int landlock_write_error = 0;               // of creating a file where Landlock must not let us; 0: it was created
+  int user_namespace_error = 0;  // of making one before the filter was there, when another program made the guest
   std::array<int, 4> own_descriptors{-1, -1, -1, -1};  // init's own besides 0, 1, 2; any other is one too many
 };
 

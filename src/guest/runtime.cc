@@ -41,7 +41,7 @@ extern Elf64_Dyn _DYNAMIC[];           // NOLINT: the linker's name
 #pragma GCC visibility pop
 
 // The program; main() may not be called (C++, [basic.start.main]).
-extern "C" int guest_main();
+extern "C" int guest_main(int count, char** words);
 
 namespace {
 
@@ -147,7 +147,7 @@ extern "C" [[gnu::no_stack_protector, gnu::used, noreturn]] void start_guest(uin
     __builtin_trap();
   }
   protect_relocated();
-  raw(SYS_exit_group, guest_main());
+  raw(SYS_exit_group, guest_main(static_cast<int>(stack[0]), reinterpret_cast<char**>(stack + 1)));
   __builtin_trap();
 }
 
@@ -187,8 +187,10 @@ BELLJAR_CALL(getpid, SYS_getpid)
 BELLJAR_CALL(getuid, SYS_getuid)
 BELLJAR_CALL(ioctl, SYS_ioctl)
 BELLJAR_CALL(kill, SYS_kill)
+BELLJAR_CALL(listen, SYS_listen)
 BELLJAR_CALL(lstat, SYS_lstat)
 BELLJAR_CALL(memfd_create, SYS_memfd_create)
+BELLJAR_CALL(mkdir, SYS_mkdir)
 BELLJAR_CALL(open, SYS_open)
 BELLJAR_CALL(openat, SYS_openat)
 BELLJAR_CALL(poll, SYS_poll)
@@ -201,6 +203,7 @@ BELLJAR_CALL(setpgid, SYS_setpgid)
 BELLJAR_CALL(setsid, SYS_setsid)
 BELLJAR_CALL(socket, SYS_socket)
 BELLJAR_CALL(stat, SYS_stat)
+BELLJAR_CALL(symlink, SYS_symlink)
 BELLJAR_CALL(umask, SYS_umask)
 BELLJAR_CALL(uname, SYS_uname)
 BELLJAR_CALL(unshare, SYS_unshare)
@@ -283,6 +286,7 @@ int statvfs(const char* path, struct statvfs* out) noexcept {
   out->f_frsize = static_cast<unsigned long>(found.f_frsize != 0 ? found.f_frsize : found.f_bsize);
   out->f_blocks = found.f_blocks;
   out->f_files = found.f_files;
+  out->f_flag = static_cast<unsigned long>(found.f_flags);  // ST_RDONLY and its like have the kernel's values
   return 0;
 }
 
