@@ -2,9 +2,11 @@
 
 #include <dirent.h>
 #include <linux/landlock.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,8 +20,17 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "linux/bubblewrap.h"
+#include "linux/cgroup_ground.h"
+#include "plan/git_identity.h"
+#include "plan/hook.h"
 #include "plan/identity.h"
+#include "plan/toolchains.h"
+#include "session/engine_facts.h"
 #include "session/find_program.h"
+#include "session/protected_facts.h"
+#include "session/special_facts.h"
+#include "session/tool_secrets.h"
 #include "session/walk.h"
 
 namespace belljar::session {
@@ -78,6 +89,11 @@ std::vector<std::string> etc_secrets(Walker& walker) {
   return out;
 }
 
+plan::BwrapFact look_at_bubblewrap(std::string_view path) {
+  const linux::Bubblewrap found = linux::find_bubblewrap(path);
+  return {found.path, linux::to_text(found.version), found.fault, found.remedy, found.follows_links()};
+}
+
 std::vector<std::string> own_folders(const Launcher& launcher, const Facts& facts) {
   std::vector<std::string> out;
   const auto add = [&](const char* variable, const std::string& usual) {
@@ -92,6 +108,11 @@ std::vector<std::string> own_folders(const Launcher& launcher, const Facts& fact
   add("XDG_CONFIG_HOME", home.empty() ? "" : home + ".config");
   add("XDG_CACHE_HOME", home.empty() ? "" : home + ".cache");
   add("XDG_RUNTIME_DIR", "/run/user/" + std::to_string(facts.uid));
+  // And the programs.
+  if (const auto program = base::real_path("/proc/self/exe")) {
+    out.push_back(*program);
+    for (const char* name : {"/belljar-guest", "/belljar-tls"}) out.push_back(base::parent_of(*program) + name);
+  }
   std::ranges::sort(out);
   const auto repeated = std::ranges::unique(out);
   out.erase(repeated.begin(), repeated.end());
@@ -151,6 +172,85 @@ void gather_person(Facts& facts, const Launcher& launcher) {
   facts.own_folders = own_folders(launcher, facts);
   facts.hard_open_files = hard_limit(RLIMIT_NOFILE);
   facts.hard_processes = hard_limit(RLIMIT_NPROC);
+}
+
+plan::CgroupFact group_fact(const linux::CgroupGround& ground) {
+  plan::CgroupFact out;
+  out.usable = ground.usable();
+  out.fault = ground.fault;
+  if (ground.kind == linux::CgroupGround::Kind::kSystemd) {
+    out.by = "cgroup v2 in a scope of systemd's";
+  } else if (out.usable) {
+    out.by = "cgroup v" + std::to_string(ground.version) + " in " + ground.folder;
+  }
+  return out;
+}
+
+void add_groups(Facts& facts, const linux::CgroupGrounds& grounds) {
+  facts.memory_group = group_fact(grounds[static_cast<size_t>(linux::Controller::kMemory)]);
+  facts.cpu_group = group_fact(grounds[static_cast<size_t>(linux::Controller::kCpu)]);
+  facts.pids_group = group_fact(grounds[static_cast<size_t>(linux::Controller::kPids)]);
+}
+
+// What the limits that nobody names are measured by.
+void gather_machine(Facts& facts) {
+  struct sysinfo machine{};
+  if (::sysinfo(&machine) == 0) facts.memory_bytes = uint64_t{machine.totalram} * machine.mem_unit;
+  cpu_set_t allowed;
+  const bool told = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0;  // EINVAL: more than a cpu_set_t holds
+  const long online = ::sysconf(_SC_NPROCESSORS_ONLN);
+  facts.processors = told ? static_cast<uint64_t>(CPU_COUNT(&allowed)) : static_cast<uint64_t>(online > 0 ? online : 1);
+}
+
+// Belljar's own cache folder, by the XDG base directory specification.
+std::string cache_folder(const Launcher& launcher, const Facts& facts, Walker& walker) {
+  std::string base = base::normal_path(value_of(launcher, "XDG_CACHE_HOME"));
+  if (base.empty() && !facts.home.empty()) base = facts.home + "/.cache";
+  return base.empty() ? std::string() : walker.walk(base).real + "/belljar";
+}
+
+// Where each entry of the folder of links leads; of very many, the first ones that the system names.
+std::vector<PathFact> tool_links(const Facts& facts, Walker& walker) {
+  constexpr size_t kMost = 1000;
+  std::vector<PathFact> out;
+  const std::string folder = facts.home + std::string(plan::kLinkFolder.substr(1));
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(facts.home.empty() ? nullptr : ::opendir(folder.c_str()),
+                                                    &::closedir);
+  while (entries && out.size() < kMost) {
+    const dirent* entry = ::readdir(entries.get());
+    if (entry == nullptr) break;
+    if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN) continue;
+    const std::string name(static_cast<const char*>(entry->d_name));
+    if (name == "." || name == "..") continue;
+    PathFact fact = walker.walk(folder + "/" + name);
+    if (fact.kind == FileKind::kFile && !fact.links.empty()) out.push_back(std::move(fact));
+  }
+  std::ranges::sort(out, {}, &PathFact::real);
+  return out;
+}
+
+// The folders of toolchains that are there, as real paths.
+std::vector<std::string> tool_folders(const Facts& facts, Walker& walker) {
+  std::vector<std::string> out;
+  for (const std::string_view text : plan::toolchain_folders()) {
+    const PathFact fact = walker.walk(facts.home + std::string(text.substr(1)));
+    if (fact.kind == FileKind::kFolder) out.push_back(fact.real);
+  }
+  return out;
+}
+
+// What git itself reads, in its order (git-config(1), "FILES").
+plan::GitIdentity git_identity(const Launcher& launcher, const Facts& facts) {
+  plan::GitIdentity out;
+  std::string config = base::normal_path(value_of(launcher, "XDG_CONFIG_HOME"));
+  if (config.empty() && !facts.home.empty()) config = facts.home + "/.config";
+  std::vector<std::string> files;
+  if (!config.empty()) files.push_back(config + "/git/config");
+  if (!facts.home.empty()) files.push_back(facts.home + "/.gitconfig");
+  for (const std::string& file : files) {
+    if (const auto text = base::read_regular_file(file, kSmallFile, true)) plan::read_git_identity(*text, out);
+  }
+  return out;
 }
 
 void gather_system(Facts& facts, Walker& walker) {
@@ -215,6 +315,79 @@ std::string worktree_fault(Walker& walker, const PathFact& gitdir, const PathFac
   return {};
 }
 
+// True when the folder at `gitdir` is the repository of the submodule `work_folder`: its configuration says so
+// (gitsubmodules(7), core.worktree in git-config(1)).
+bool is_of_submodule(Walker& walker, const PathFact& gitdir, const PathFact& dot_git, const std::string& work_folder) {
+  if (gitdir.kind != FileKind::kFolder || gitdir.uid != dot_git.uid || base::is_within(gitdir.real, work_folder) ||
+      !looks_like_repository(walker, gitdir.real)) {
+    return false;
+  }
+  const auto text = base::read_regular_file(gitdir.real + "/config", kSmallFile, false);
+  if (!text || text->contains('\0')) return false;
+  bool core = false;
+  for (std::string_view line : base::split(*text, '\n')) {
+    while (!line.empty() && (line.front() == ' ' || line.front() == '\t')) line.remove_prefix(1);
+    if (line.starts_with('[')) core = line.starts_with("[core]");
+    constexpr std::string_view kKey = "worktree = ";
+    if (!core || !line.starts_with(kKey)) continue;
+    const std::string path(line.substr(kKey.size()));
+    return walker.walk(path.starts_with('/') ? path : gitdir.real + "/" + path).real == work_folder;
+  }
+  return false;
+}
+
+// Where else the repository at `common` finds objects (gitrepository-layout(5), objects/info/alternates), and those in
+// turn, as git follows them. Only what is the object folder of a repository of the same owner: a guest can change no
+// such file (workspace/protected), but whoever wrote it before is not known.
+std::vector<PathFact> alternates_of(Walker& walker, const PathFact& common) {
+  constexpr size_t kMost = 20;
+  std::vector<PathFact> out;
+  std::vector<std::string> folders{common.real + "/objects"};
+  for (size_t at = 0; at < folders.size() && folders.size() <= kMost; ++at) {
+    const auto text = base::read_regular_file(folders[at] + "/info/alternates", kSmallFile, false);
+    if (!text || text->contains('\0')) continue;
+    for (const std::string_view line : base::split(*text, '\n')) {
+      if (line.empty() || line.starts_with('#') || line.starts_with('"')) continue;
+      const std::string path = line.front() == '/' ? std::string(line) : folders[at] + "/" + std::string(line);
+      PathFact fact = walker.walk(path);
+      const bool objects = fact.kind == FileKind::kFolder && base::name_of(fact.real) == "objects" &&
+                           looks_like_repository(walker, base::parent_of(fact.real)) && fact.uid == common.uid;
+      if (!objects || std::ranges::find(folders, fact.real) != folders.end()) continue;
+      folders.push_back(fact.real);
+      out.push_back(std::move(fact));
+    }
+  }
+  return out;
+}
+
+// What a commit in a linked worktree writes outside of the worktree's own folder.
+std::vector<PathFact> shared_by_worktrees(Walker& walker, const std::string& common) {
+  std::vector<PathFact> out;
+  for (const char* name : {"/objects", "/objects/info", "/refs", "/logs/refs"})
+    out.push_back(walker.walk(common + name));
+  return out;
+}
+
+plan::GitFact look_at_git_file(const std::string& work_folder, Walker& walker, const PathFact& dot_git) {
+  using Kind = plan::GitFact::Kind;
+  plan::GitFact out;
+  const PathFact gitdir = named_by(walker, dot_git.real, "gitdir: ", work_folder);
+  out.reason = worktree_fault(walker, gitdir, dot_git, work_folder);
+  if (out.reason.empty()) {
+    out.kind = Kind::kWorktree;
+    out.own = gitdir;
+    out.common = walker.walk(base::parent_of(base::parent_of(gitdir.real)));
+    out.shared = shared_by_worktrees(walker, out.common.real);
+  } else if (is_of_submodule(walker, gitdir, dot_git, work_folder)) {
+    out.kind = Kind::kWorktree;
+    out.common = gitdir;
+  } else {
+    out.kind = Kind::kUnverified;
+    out.reason = "'" + gitdir.real + "': " + out.reason;
+  }
+  return out;
+}
+
 }  // namespace
 
 plan::GitFact look_at_git(const std::string& work_folder, Walker& walker) {
@@ -227,23 +400,18 @@ plan::GitFact look_at_git(const std::string& work_folder, Walker& walker) {
     out.common = fact;
     return out;
   }
-  if (fact.kind == FileKind::kFolder) {
-    out.kind = Kind::kFolder;
-    const auto part = [&](const char* name, FileKind kind, bool& has) {
-      const PathFact found = walker.walk(path + "/" + name);
-      has = found.kind == kind && found.links.empty();
-      out.has_links = out.has_links || !found.links.empty();
-    };
-    part("hooks", FileKind::kFolder, out.has_hooks);
-    part("config", FileKind::kFile, out.has_config);
-    return out;
-  }
-  if (fact.kind != FileKind::kFile) return out;
-  const PathFact gitdir = named_by(walker, path, "gitdir: ", work_folder);
-  out.reason = worktree_fault(walker, gitdir, fact, work_folder);
-  out.kind = out.reason.empty() ? Kind::kWorktree : Kind::kUnverified;
-  if (out.kind == Kind::kWorktree) out.common = walker.walk(base::parent_of(base::parent_of(gitdir.real)));
-  if (out.kind == Kind::kUnverified) out.reason = "'" + gitdir.real + "': " + out.reason;
+  if (fact.kind == FileKind::kFile) out = look_at_git_file(work_folder, walker, fact);
+  if (fact.kind == FileKind::kFolder) out.kind = Kind::kFolder;
+  if (out.kind != Kind::kFolder && out.kind != Kind::kWorktree) return out;
+  const PathFact& repository = out.kind == Kind::kFolder ? fact : out.common;
+  const auto part = [&](const char* name, FileKind kind, bool& has) {
+    const PathFact found = walker.walk(repository.real + "/" + name);
+    has = found.kind == kind && found.links.empty();
+    out.has_links = out.has_links || !found.links.empty();
+  };
+  part("hooks", FileKind::kFolder, out.has_hooks);
+  part("config", FileKind::kFile, out.has_config);
+  out.alternates = alternates_of(walker, repository);
   return out;
 }
 
@@ -260,6 +428,7 @@ base::Result<Launcher> current_launcher() {
   const int code = ::getcwd(folder.data(), folder.size()) == nullptr ? errno : folder.front() != '/' ? ENOENT : 0;
   if (code != 0) return base::system_error("find the current folder", "", code, "cd to a folder that exists");
   out.folder = folder.data();
+  out.groups = linux::find_cgroup_grounds();
   return out;
 }
 
@@ -267,14 +436,36 @@ base::Result<Facts> gather_facts(const policy::Policy& policy, const plan::Reque
   Facts facts;
   BELLJAR_ASSIGN(facts.work_folder, base::real_path(launcher.folder));
   gather_person(facts, launcher);
-  Walker walker(facts.root);
+  const bool container = policy.isolation.mode == policy::Mode::kDocker;
+  // An engine mounts nothing through an id map.
+  Walker walker(facts.root && !container);
   gather_system(facts, walker);
+  gather_machine(facts);
+  if (container) {
+    gather_engine(value_of(launcher, "DOCKER_HOST"), policy.isolation.docker_image, facts);
+  } else {
+    add_groups(facts, launcher.groups);
+  }
+  if (policy.isolation.mode == policy::Mode::kBwrap) facts.bwrap = look_at_bubblewrap(value_of(launcher, "PATH"));
   facts.file_system = file_system_name(facts.work_folder);
   facts.git = look_at_git(facts.work_folder, walker);
+  BELLJAR_TRY(gather_protected(policy, facts, walker));
+  facts.git_identity = git_identity(launcher, facts);
+  facts.cache_folder = cache_folder(launcher, facts, walker);
+  facts.tool_links = tool_links(facts, walker);
+  if (policy.files.toolchains == policy::Toolchains::kAuto && !facts.home.empty()) {
+    ToolSecrets found = find_tool_secrets(tool_folders(facts, walker));
+    facts.tool_secrets = std::move(found.files);
+    facts.tools_unseen = std::move(found.unseen);
+  }
   BELLJAR_ASSIGN(const std::vector<std::string> paths, plan::needed_paths(policy, facts, request));
   for (const std::string& path : paths) facts.paths.emplace(path, walker.walk(path));
+  if (const auto self = base::real_path("/proc/self/exe"); self && !policy.hook.url.empty()) {
+    facts.paths.emplace(plan::kNotifyFact, walker.walk(base::parent_of(*self) + "/belljar-notify"));
+  }
+  BELLJAR_TRY(gather_special_files(policy, facts, walker));
   const std::vector<std::string> command = plan::command_of(policy, request);
-  if (command.empty()) return facts;
+  if (command.empty() || container) return facts;
   std::string folder = facts.work_folder;
   if (!request.chdir.empty()) {
     BELLJAR_ASSIGN(folder, plan::expand_path(request.chdir, facts.home, facts.work_folder));

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "linux/cgroup_ground.h"
 #include "plan/facts.h"
 #include "policy/policy.h"
 #include "session/walk.h"
@@ -14,7 +15,8 @@ namespace belljar::session {
 // What a launch inherits from whoever starts it.
 struct Launcher {
   std::map<std::string, std::string, std::less<>> environment;
-  std::string folder;  // where it was started; becomes the work folder
+  std::string folder;             // where it was started; becomes the work folder
+  linux::CgroupGrounds groups{};  // where a guest's cgroup can be made
 };
 
 // That of this process. An error when the current folder is gone or out of reach.

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
+#include "base/temp_tree.h"
 #include "plan/make_plan.h"
-#include "session/temp_tree.h"
 
 namespace belljar::session {
 namespace {
@@ -19,7 +19,7 @@ using Kind = plan::GitFact::Kind;
 
 // A home, a work folder in it, and what a person's shell would say.
 struct Person {
-  TempTree tree;
+  base::TempTree tree;
   Launcher launcher;
   policy::Policy policy;
   plan::Request request{.command = {"sh"}};
@@ -60,7 +60,7 @@ TEST(GatherFacts, OfThisProcessNamesWhoAndWhere) {
 
 TEST(GatherFacts, MakeAPlanWithTheAgentWherePeopleHaveIt) {
   Person person;
-  const TempTree& tree = person.tree;
+  const base::TempTree& tree = person.tree;
   tree.file("home/.local/share/claude/versions/2",
             "\x7f"
             "ELF",
@@ -76,7 +76,7 @@ TEST(GatherFacts, MakeAPlanWithTheAgentWherePeopleHaveIt) {
   const auto plan = person.plan();
   ASSERT_TRUE(plan) << plan.error().message();
   EXPECT_EQ(plan->program, tree.at("home/.local/bin/claude"));
-  EXPECT_EQ(mount_at(*plan, tree.at("home/.local/bin/claude"))->source, "../share/claude/versions/2");
+  EXPECT_FALSE(mount_at(*plan, tree.at("home/.local/bin"))->writable);  // with its link
   EXPECT_EQ(mount_at(*plan, tree.at("home/.local/share/claude/versions/2"))->kind, plan::MountKind::kBind);
   EXPECT_TRUE(mount_at(*plan, tree.at("home/.claude"))->writable);
   EXPECT_EQ(mount_at(*plan, tree.at("home"))->kind, plan::MountKind::kScratch);
@@ -123,7 +123,7 @@ TEST(GatherFacts, KnowsBelljarsOwnFoldersInBothPlaces) {
 
 // A repository and a linked worktree of it, as `git worktree add` leaves them.
 struct Worktree {
-  TempTree tree;
+  base::TempTree tree;
   std::string work = tree.folder("w");
 
   Worktree() {
@@ -166,7 +166,7 @@ TEST(LookAtGit, RefusesAWorktreeThatDoesNotPointBack) {
 
 TEST(LookAtGit, RefusesAnythingButAWorktreesFolder) {
   const Worktree worktree;
-  const TempTree& tree = worktree.tree;
+  const base::TempTree& tree = worktree.tree;
   tree.file("w/.git", "gitdir: " + tree.folder("home/.ssh") + "\n");
   EXPECT_THAT(worktree.look().reason, HasSubstr("it is not a worktree's"));
   tree.file("w/.git", "gitdir: /nowhere\n");
@@ -180,7 +180,7 @@ TEST(LookAtGit, RefusesAnythingButAWorktreesFolder) {
 
 TEST(LookAtGit, RefusesARepositoryThatTheGuestCouldHaveMade) {
   const Worktree worktree;
-  const TempTree& tree = worktree.tree;
+  const base::TempTree& tree = worktree.tree;
   tree.file("w/fake/HEAD", "x");
   tree.folder("w/fake/objects");
   tree.file("w/fake/worktrees/w/commondir", "../..\n");
@@ -194,7 +194,7 @@ TEST(LookAtGit, RefusesARepositoryThatTheGuestCouldHaveMade) {
 }
 
 TEST(LookAtGit, TellsFolderLinkAndNone) {
-  const TempTree tree;
+  const base::TempTree tree;
   Walker walker(false);
   EXPECT_EQ(look_at_git(tree.folder("none"), walker).kind, Kind::kNone);
   tree.folder("a/.git/hooks");

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "session/temp_tree.h"
+#include "base/temp_tree.h"
 
 namespace belljar::session {
 namespace {
@@ -11,7 +11,7 @@ using plan::ProgramFact;
 using State = plan::ProgramFact::State;
 
 struct Finding {
-  const TempTree& tree;
+  const base::TempTree& tree;
   Walker walker{false};
 
   ProgramFact operator()(const std::string& name, const std::string& path = "/usr/bin:/bin") {
@@ -20,7 +20,7 @@ struct Finding {
 };
 
 TEST(FindProgram, FollowsTheInstallerLayoutOfClaude) {
-  const TempTree tree;
+  const base::TempTree tree;
   tree.file("home/.local/share/claude/versions/2.1",
             "\x7f"
             "ELF",
@@ -35,7 +35,7 @@ TEST(FindProgram, FollowsTheInstallerLayoutOfClaude) {
 }
 
 TEST(FindProgram, LooksThroughEnvForTheInterpreter) {
-  const TempTree tree;
+  const base::TempTree tree;
   tree.file("home/.nvm/versions/node/v20/bin/node",
             "\x7f"
             "ELF",
@@ -53,7 +53,7 @@ TEST(FindProgram, LooksThroughEnvForTheInterpreter) {
 }
 
 TEST(FindProgram, NamesInterpretersThatAreMissing) {
-  const TempTree tree;
+  const base::TempTree tree;
   tree.file("work/a", "#!/usr/bin/env nosuchnode\n", true);
   tree.file("work/b", "#! /nowhere/sh -e\n", true);
   tree.file("work/c", "#!relative\n", true);
@@ -65,14 +65,14 @@ TEST(FindProgram, NamesInterpretersThatAreMissing) {
 }
 
 TEST(FindProgram, EndsWhenScriptsNameEachOther) {
-  const TempTree tree;
+  const base::TempTree tree;
   tree.file("work/a", "#!" + tree.at("work/b") + "\n", true);
   tree.file("work/b", "#!" + tree.at("work/a") + "\n", true);
   EXPECT_EQ(Finding{tree}("./a").files.size(), 2U);
 }
 
 TEST(FindProgram, SaysNotFoundOrNotExecutable) {
-  const TempTree tree;
+  const base::TempTree tree;
   tree.file("work/plain", "x");
   tree.folder("work/folder");
   tree.file("first/tool", "x");
@@ -88,7 +88,7 @@ TEST(FindProgram, SaysNotFoundOrNotExecutable) {
 }
 
 TEST(FindProgram, PassesOverRelativeEntriesOfPath) {
-  const TempTree tree;
+  const base::TempTree tree;
   tree.file("work/tool", "#!/bin/sh\n", true);
   Finding find{tree};
   for (const char* path : {"", ".", ":", "work", "./", "../work"}) {
@@ -97,14 +97,14 @@ TEST(FindProgram, PassesOverRelativeEntriesOfPath) {
 }
 
 TEST(FindProgram, NamesTheProgramByTheRealPathOfItsFolder) {
-  const TempTree tree;
+  const base::TempTree tree;
   tree.file("tools/real/x", "#!/bin/sh\n", true);
   tree.link("work/t", "../tools/real");
   EXPECT_EQ(Finding{tree}("t/x").files[0].path, tree.at("tools/real/x"));
 }
 
 TEST(FindProgram, TellsAPythonEnvironmentAndAPackage) {
-  const TempTree tree;
+  const base::TempTree tree;
   tree.file("home/venv/pyvenv.cfg", "");
   tree.file("home/venv/bin/tool", "#!" + tree.at("home/venv/bin/python") + "\n", true);
   tree.link("home/venv/bin/python", "/bin/sh");

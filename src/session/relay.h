@@ -3,9 +3,11 @@
 
 #include <sys/types.h>
 
+#include <memory>
 #include <string>
 
 #include "base/fd.h"
+#include "session/terminal_filter.h"
 
 struct pollfd;
 
@@ -20,7 +22,15 @@ class Relay {
   Relay() = default;
   // `guest` is Belljar's own end and non-blocking; `caller` stays the caller's. With kFromCaller bytes go from the
   // caller to the guest. A `guest` that is shared with another relay (a terminal) is duplicated by whoever makes both.
-  Relay(Role role, int caller, base::Fd guest);
+  // `own` is an own_description() of the caller's; without one it is opened here when there is need.
+  Relay(Role role, int caller, base::Fd guest, base::Fd own = {});
+
+  // The terminal `fd`, opened anew for writing: O_NONBLOCK belongs to the open file description, and the caller's shell
+  // shares the caller's. Empty when it cannot be.
+  [[nodiscard]] static base::Fd own_description(int fd);
+
+  // What is read passes this filter from now on, and its close() comes after the last byte. Before the first step().
+  void set_filter(std::unique_ptr<TerminalFilter> filter);
 
   // What poll(2) shall watch for. An unused entry has fd -1.
   void want(pollfd& read_side, pollfd& write_side) const;
@@ -41,6 +51,7 @@ class Relay {
   void read_some();
   void write_some();
   void splice_some();
+  void end_of_source();
   void finish();
   [[nodiscard]] ssize_t write_to_target(const char* data, size_t size) const;
 
@@ -52,7 +63,9 @@ class Relay {
   size_t most_ = 65536;  // bytes of one write that cannot block
   bool splice_ = false;  // both ends are pipes
   bool target_full_ = false;
+  bool ended_ = false;  // the source is read to its end, but not all is written
   bool done_ = true;
+  std::unique_ptr<TerminalFilter> filter_;
   std::string pending_;
 };
 

@@ -129,9 +129,11 @@ plan::PathFact Walker::walk(const std::string& path) {
   const Entry& entry = look(here);
   out.real = here;
   if (!entry.exists) return out;
-  out.kind = S_ISDIR(entry.mode)   ? plan::FileKind::kFolder
-             : S_ISREG(entry.mode) ? plan::FileKind::kFile
-                                   : plan::FileKind::kOther;
+  out.kind = S_ISDIR(entry.mode)    ? plan::FileKind::kFolder
+             : S_ISREG(entry.mode)  ? plan::FileKind::kFile
+             : S_ISSOCK(entry.mode) ? plan::FileKind::kSocket
+             : S_ISFIFO(entry.mode) ? plan::FileKind::kFifo
+                                    : plan::FileKind::kOther;
   out.uid = entry.uid;
   out.gid = entry.gid;
   out.mode = entry.mode & 07777U;

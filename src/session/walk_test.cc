@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "session/temp_tree.h"
+#include "base/temp_tree.h"
 
 namespace belljar::session {
 namespace {
@@ -12,7 +12,7 @@ using plan::FileKind;
 using plan::PathFact;
 
 TEST(Walk, TellsKindsAndOwners) {
-  const TempTree tree;
+  const base::TempTree tree;
   tree.folder("d");
   tree.file("f", "x");
   ASSERT_EQ(::mkfifo(tree.at("p").c_str(), 0600), 0);
@@ -20,7 +20,8 @@ TEST(Walk, TellsKindsAndOwners) {
   EXPECT_EQ(walker.walk(tree.at("d")).kind, FileKind::kFolder);
   EXPECT_EQ(walker.walk(tree.at("f")).kind, FileKind::kFile);
   EXPECT_EQ(walker.walk(tree.at("f")).mode, 0644U);
-  EXPECT_EQ(walker.walk(tree.at("p")).kind, FileKind::kOther);
+  EXPECT_EQ(walker.walk(tree.at("p")).kind, FileKind::kFifo);
+  EXPECT_EQ(walker.walk("/dev/null").kind, FileKind::kOther);
   EXPECT_EQ(walker.walk(tree.at("none")).kind, FileKind::kAbsent);
   EXPECT_EQ(walker.walk(tree.at("f/below")).kind, FileKind::kAbsent);
   EXPECT_EQ(walker.walk("/").real, "/");
@@ -29,7 +30,7 @@ TEST(Walk, TellsKindsAndOwners) {
 }
 
 TEST(Walk, RecordsEveryLinkWithTheRealPathOfItsFolder) {
-  const TempTree tree;
+  const base::TempTree tree;
   tree.file("real/deep/f", "x");
   tree.link("a", "real");
   tree.link("real/b", "deep/../deep");
@@ -47,7 +48,7 @@ TEST(Walk, RecordsEveryLinkWithTheRealPathOfItsFolder) {
 }
 
 TEST(Walk, GoesUpFromWhereALinkLed) {
-  const TempTree tree;
+  const base::TempTree tree;
   tree.file("x/sibling", "x");
   tree.folder("x/y");
   tree.link("l", "x/y");
@@ -56,7 +57,7 @@ TEST(Walk, GoesUpFromWhereALinkLed) {
 }
 
 TEST(Walk, EndsAtLoopsAndDanglingLinks) {
-  const TempTree tree;
+  const base::TempTree tree;
   tree.link("loop", "loop");
   tree.link("dangling", "gone/deeper");
   Walker walker(false);
@@ -68,7 +69,7 @@ TEST(Walk, EndsAtLoopsAndDanglingLinks) {
 }
 
 TEST(Walk, TakesNamesAsBytes) {
-  const TempTree tree;
+  const base::TempTree tree;
   const std::string name = "sp ace\nline\xff";
   tree.file(name, "x");
   Walker walker(false);

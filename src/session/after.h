@@ -1,0 +1,32 @@
+// Which work a launch leaves for after its guest's end.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "plan/plan.h"
+#include "session/recover.h"
+#include "tiers/jail/program.h"
+#include "workspace/kept_files.h"
+#include "workspace/settled.h"
+
+namespace belljar::session {
+
+struct Launch {
+  const plan::Plan& plan;
+  const tiers::jail::Program& program;
+  std::string session;
+  std::string state_folder;
+  const workspace::KeptFiles& agent_files;  // what the guest has copies of
+};
+
+// The works of this launch, in the order they are done. Called before the guest's command starts. Without any, no
+// settler is started.
+[[nodiscard]] base::Result<std::vector<workspace::Work>> works_after(const Launch& launch);
+
+// What each of them is when it has to be done from its record.
+[[nodiscard]] std::span<const KnownWork> known_works();
+
+}  // namespace belljar::session

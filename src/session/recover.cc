@@ -1,0 +1,128 @@
+#include "session/recover.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/io.h"
+#include "base/text.h"
+#include "session/marker.h"
+#include "session/settlement.h"
+#include "session/state_folder.h"
+
+namespace belljar::session {
+namespace {
+
+constexpr int kGuestEndMilliseconds = 10'000;
+
+// The guest ends with its launcher; this waits for that. False when it is still there.
+bool guest_is_gone(const Marker& marker) {
+  if (marker.guest_started == 0) return true;
+  const base::Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, marker.guest, 0)));
+  if (!pidfd) return errno == ESRCH;
+  // Asked after the descriptor was opened: so it is of this very process.
+  if (start_time_of(marker.guest) != marker.guest_started) return true;
+  pollfd wait{pidfd.get(), POLLIN, 0};
+  return ::poll(&wait, 1, kGuestEndMilliseconds) == 1;
+}
+
+// `unfinished` gets what is to be tried again: what could not be released.
+workspace::Settled redo(const Marker& marker, std::span<const KnownWork> known,
+                        std::vector<workspace::Work>& unfinished) {
+  workspace::Settled out;
+  for (const workspace::Work& work : marker.works) {
+    if (marker.guest == 0 && !work.always) continue;
+    const auto found = std::ranges::find(known, work.name, &KnownWork::name);
+    if (found == known.end()) {
+      out.add_unreleased(work.name + ": it can only be done by the session itself");
+      continue;
+    }
+    const auto settled = found->redo(work.record);
+    if (settled) {
+      out.append(*settled);
+    } else {
+      out.add_unreleased(work.name + ": " + settled.error().message());
+    }
+    if (work.always && (!settled || !settled->unreleased().empty())) unfinished.push_back(work);
+  }
+  return out;
+}
+
+class Recoverer {
+ public:
+  Recoverer(const StateFolder& state, std::span<const KnownWork> known) : state_(state), known_(known) {}
+  base::Status one(const std::string& name);
+  Recovery out;
+
+ private:
+  const StateFolder& state_;
+  std::span<const KnownWork> known_;
+};
+
+base::Status Recoverer::one(const std::string& name) {
+  const std::string file_name = name + std::string(kPending);
+  auto file = state_.open_file(file_name, O_RDONLY);
+  if (!file) {
+    if (file.error().code == ENOENT) return {};
+    return std::unexpected(file.error());
+  }
+  if (::flock(file->get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return {};
+    return base::system_error("lock the marker", file_name, errno);
+  }
+  // Settled between the two calls.
+  struct stat found{};
+  if (::fstat(file->get(), &found) != 0 || found.st_nlink == 0) return {};
+  BELLJAR_ASSIGN(const std::string bytes, base::read_to_end(file->get(), kMostMarker, file_name));
+  BELLJAR_ASSIGN(const Marker marker, decode_marker(bytes));
+  std::vector<workspace::Work> unfinished;
+  Recovered recovered{marker.session, marker.plan.work_folder, {}, {}};
+  if (marker.guest != 0) {
+    if (!guest_is_gone(marker)) {
+      return base::refuse("recover the session", marker.session, "its guest is still there", "try again");
+    }
+    Settlement settlement;
+    settlement.session = marker.session;
+    settlement.started = marker.started;
+    settlement.reason = EndReason::kLost;
+    settlement.error = "belljar and its settler were ended before the session was; recovered later";
+    settlement.after = redo(marker, known_, unfinished);
+    recovered.settled = settlement.after;
+    BELLJAR_TRY(state_.write_file(name + ".json", settlement_json(settlement, marker.plan)));
+    recovered.settlement = state_.path() + "/" + name + ".json";
+    out.sessions.push_back(std::move(recovered));
+  } else {
+    const workspace::Settled settled = redo(marker, known_, unfinished);
+    if (!settled.unreleased().empty()) {
+      out.errors.push_back(base::refuse("recover the session", marker.session, base::join(settled.unreleased(), "; "),
+                                        "try again: belljar recover")
+                               .error());
+    }
+  }
+  if (unfinished.empty()) {
+    state_.remove(file_name);
+    return {};
+  }
+  return state_.write_file(file_name, encode(Marker{marker.session, marker.started, marker.plan, unfinished, 0, 0}));
+}
+
+}  // namespace
+
+base::Result<Recovery> recover(const std::string& state_folder, std::span<const KnownWork> known) {
+  if (::access(state_folder.c_str(), F_OK) != 0 && errno == ENOENT) return Recovery{};
+  BELLJAR_ASSIGN(const StateFolder state, StateFolder::open(state_folder));
+  BELLJAR_ASSIGN(const std::vector<std::string> names, state.names(kPending));
+  Recoverer recoverer(state, known);
+  for (const std::string& name : names) {
+    if (auto status = recoverer.one(name); !status) recoverer.out.errors.push_back(std::move(status).error());
+  }
+  return std::move(recoverer.out);
+}
+
+}  // namespace belljar::session

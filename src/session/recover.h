@@ -1,0 +1,36 @@
+// Sessions that nobody settled: launcher and settler were both killed, or the machine went down.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "workspace/settled.h"
+
+namespace belljar::session {
+
+// Does a workspace::Work from its record alone. Must bear being done twice.
+struct KnownWork {
+  std::string_view name;
+  base::Result<workspace::Settled> (*redo)(std::string_view record);
+};
+
+struct Recovered {
+  std::string session;
+  std::string work_folder;
+  workspace::Settled settled;
+  std::string settlement;  // the file that tells of it; empty when the agent had never started
+};
+
+// Does what is left of every session of the state folder whose processes are all gone, writes a settlement for each and
+// removes its marker. Sessions that run are left alone, and so is what cannot be read: its error is among `errors`.
+// Where there is no state folder there is nothing to recover.
+struct Recovery {
+  std::vector<Recovered> sessions;
+  std::vector<base::Error> errors;
+};
+[[nodiscard]] base::Result<Recovery> recover(const std::string& state_folder, std::span<const KnownWork> known);
+
+}  // namespace belljar::session

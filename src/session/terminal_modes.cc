@@ -1,0 +1,88 @@
+#include "session/terminal_modes.h"
+
+#include <algorithm>
+
+namespace belljar::session {
+
+void TerminalModes::note_escape(std::string_view text) {
+  if (text == "=" || text == ">") keypad_ = text == "=";
+  if (text.starts_with('(')) other_letters_ = text != "(B";
+  if (text == "c") *this = {};
+}
+
+void TerminalModes::note_private(const Control& control) {
+  for (const uint32_t number : control.values()) {
+    const PrivateMode* mode = find_private_mode(number);
+    if (mode == nullptr || mode->usual == PrivateMode::Usual::kUnknown) continue;
+    const auto index = static_cast<size_t>(mode - private_modes().data());
+    unusual_[index] = (control.last == 'h') != (mode->usual == PrivateMode::Usual::kOn);
+  }
+}
+
+// The kitty keyboard protocol: `>` keeps the flags and sets new ones, `<` takes them back, `=` sets.
+void TerminalModes::note_keyboard(const Control& control) {
+  if (control.prefix == '>') key_pushes_ = std::min(key_pushes_ + 1, 99U);
+  if (control.prefix == '<') key_pushes_ -= std::min(key_pushes_, std::max(control.at(0, 1), 1U));
+  if (control.prefix == '=') key_flags_ = control.at(0, 0) != 0;
+}
+
+void TerminalModes::note_control(const Control& control) {
+  const bool plain = control.prefix == 0 && control.between.empty();
+  switch (control.last) {
+    case 'h':
+    case 'l':
+      if (control.prefix == '?') note_private(control);
+      if (plain) insert_ = control.last == 'h';
+      break;
+    case 'm':
+      if (plain) rendition_ = !control.parameters.empty() && control.parameters != "0";
+      if (control.prefix == '>') modified_keys_ = control.at(1, 0) != 0;
+      break;
+    case 'n':
+      if (control.prefix == '>') modified_keys_ = false;
+      break;
+    case 'r':
+      margins_ = !control.parameters.empty();
+      break;
+    case 'q':
+      cursor_style_ = control.at(0, 0) != 0;
+      break;
+    case 'u':
+      note_keyboard(control);
+      break;
+    default:
+      break;
+  }
+}
+
+void TerminalModes::note_command(std::string_view text) {
+  if (text.starts_with("8;")) link_ = text.find(';', 2) + 1 != text.size();
+  if (text.starts_with("9;4")) progress_ = text.substr(3) != ";0" && !text.substr(3).starts_with(";0;");
+  if (text.starts_with("12;")) cursor_colour_ = true;
+  if (text.starts_with("112")) cursor_colour_ = false;
+}
+
+void TerminalModes::end_all(std::string& out) {
+  if (link_) out += "\x1b]8;;\x1b\\";
+  if (progress_) out += "\x1b]9;4;0\x1b\\";
+  if (key_flags_) out += "\x1b[=0u";
+  if (key_pushes_ > 0) out += "\x1b[<" + std::to_string(key_pushes_) + "u";
+  if (modified_keys_) out += "\x1b[>4;0m";
+  for (size_t i = 0; i < kPrivateModes; ++i) {
+    if (!unusual_[i]) continue;
+    const PrivateMode& mode = private_modes()[i];
+    out += "\x1b[?" + std::to_string(mode.number) + (mode.usual == PrivateMode::Usual::kOn ? "h" : "l");
+  }
+  // To take the margins away sends the cursor to the corner.
+  if (margins_) out += "\x1b\x37\x1b[r\x1b\x38";
+  if (insert_) out += "\x1b[4l";
+  if (keypad_) out += "\x1b>";
+  if (shifted_) out += "\x0f";
+  if (other_letters_) out += "\x1b(B";
+  if (cursor_style_) out += "\x1b[0 q";
+  if (cursor_colour_) out += "\x1b]112\x1b\\";
+  if (rendition_) out += "\x1b[0m";
+  *this = {};
+}
+
+}  // namespace belljar::session

@@ -1,0 +1,45 @@
+// What a guest has left on in the person's terminal.
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "session/terminal_rules.h"
+
+namespace belljar::session {
+
+// Follows the sequences that pass. A guest that is killed leaves the mouse reported, the cursor hidden, the other
+// screen shown: what then comes from the terminal would be typed into the person's shell.
+class TerminalModes {
+ public:
+  void note_shift(bool out) { shifted_ = out; }
+  void note_escape(std::string_view text);
+  void note_control(const Control& control);
+  void note_command(std::string_view text);
+
+  // Appends what ends it all, and nothing when nothing was left on.
+  void end_all(std::string& out);
+
+ private:
+  void note_private(const Control& control);
+  void note_keyboard(const Control& control);
+
+  std::bitset<kPrivateModes> unusual_;
+  bool shifted_ = false;        // SO
+  bool other_letters_ = false;  // G0 is not ASCII
+  bool keypad_ = false;
+  bool insert_ = false;
+  bool rendition_ = false;
+  bool margins_ = false;
+  bool cursor_style_ = false;
+  bool cursor_colour_ = false;
+  bool link_ = false;
+  bool progress_ = false;
+  bool modified_keys_ = false;
+  bool key_flags_ = false;
+  uint32_t key_pushes_ = 0;
+};
+
+}  // namespace belljar::session
