@@ -1,0 +1,65 @@
+#include "remote/target.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "remote/quote.h"
+
+namespace belljar::remote {
+namespace {
+
+using ::testing::HasSubstr;
+
+TargetFacts good() {
+  return {"x86_64",
+          "6.1.0",
+          "/home/me",
+          "1000",
+          "/home/me/.local/bin:/bin",
+          "15000",
+          {"sha256sum", "mktemp", "head", "tail", "mv"}};
+}
+
+TEST(TargetFacts, AreReadBackWhateverALoginShellPrinted) {
+  const auto facts = parse_facts("Welcome!\nend=\nbelljar facts\n" + facts_text(good()) + "bye\n");
+  ASSERT_TRUE(facts);
+  EXPECT_EQ(*facts, good());
+  EXPECT_FALSE(parse_facts(""));
+  EXPECT_FALSE(parse_facts("\nbelljar facts\narchitecture=x86_64\n"));
+}
+
+TEST(TargetFacts, ATargetThatCannotIsRefusedWithTheReason) {
+  EXPECT_TRUE(check_facts("t", good(), "x86_64"));
+  TargetFacts facts = good();
+  facts.architecture = "aarch64";
+  EXPECT_THAT(check_facts("t", facts, "x86_64").error().message(), HasSubstr("it is a aarch64"));
+  facts = good();
+  facts.user_namespaces = "0";
+  EXPECT_THAT(check_facts("t", facts, "x86_64").error().message(),
+              HasSubstr("user namespaces are off there, refusing"));
+  facts.uid = "0";
+  EXPECT_TRUE(check_facts("t", facts, "x86_64"));
+  facts = good();
+  facts.tools.pop_back();
+  EXPECT_THAT(check_facts("t", facts, "x86_64").error().message(), HasSubstr("it has no mv, refusing"));
+}
+
+TEST(Ssh, IsToldThatNothingMayReachBack) {
+  const auto words = ssh_arguments("me@host", "exec x");
+  for (const char* option : {"ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes", "PermitLocalCommand=no",
+                             "RemoteCommand=none", "Tunnel=no", "-T", "-a", "-x"}) {
+    EXPECT_NE(std::ranges::find(words, option), words.end()) << option;
+  }
+  EXPECT_EQ(std::vector<std::string>(words.end() - 3, words.end()),
+            (std::vector<std::string>{"--", "me@host", "exec x"}));
+}
+
+// What login shells of any kind read alike: see quote().
+TEST(Ssh, TheScriptsHoldNothingThatShellsReadDifferently) {
+  for (const char byte : {'\'', '\\', '\n', '!'}) EXPECT_EQ(check_script().find(byte), std::string_view::npos) << byte;
+}
+
+}  // namespace
+}  // namespace belljar::remote
