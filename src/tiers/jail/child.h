@@ -15,6 +15,25 @@ struct Order {
   uint32_t magic = 0;
 };
 
+// The second message: where the child enters the guest's cgroups, made while it builds the guest. `count` of the
+// descriptors are of groups.
+struct Entries {
+  static constexpr size_t kMost = 3;
+  uint32_t magic = 0;
+  uint32_t count = 0;
+};
+
+// What the child says of the way out for programs that know no proxy, before the order. These descriptors follow, each
+// in a message of its own, unless `error` says why it is not to be had.
+struct TransparentWay {
+  enum : size_t { kRedirected, kDatagrams, kStreams, kCount };
+  uint32_t magic = 0;
+  int32_t error = 0;    // errno of `failed`
+  uint32_t v6 = 0;      // IPv6 as well as IPv4
+  uint32_t failed = 0;  // what of it failed: a TransparentStep
+};
+enum TransparentStep : uint32_t { kNoStep, kRouteStep, kRedirectStep, kListenStep };
+
 // Lives in the launcher's memory, which the child shares; the thread that cloned it sleeps meanwhile. Descriptors
 // belong to the launcher, the child has its own copies of those that were open when it was cloned.
 struct Child {

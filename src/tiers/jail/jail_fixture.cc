@@ -1,15 +1,18 @@
 #include "tiers/jail/jail_fixture.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -95,6 +98,11 @@ plan::Facts gather(const Scene& scene, const std::string& command) {
   facts.hosts = text_of("/etc/hosts");
   facts.resolver = look_at("/etc/resolv.conf");
   facts.git.kind = plan::GitFact::Kind::kFolder;
+  using plan::ProtectedPath;
+  facts.protected_paths = {{.path = scene.work() + "/.claude",
+                            .kind = ProtectedPath::Kind::kFolder,
+                            .treatment = ProtectedPath::Treatment::kPrivate},
+                           {.path = scene.work() + "/.gemini", .kind = ProtectedPath::Kind::kLink}};
   facts.landlock_abi = linux::landlock_abi();
   facts.hard_open_files = hard_limit(RLIMIT_NOFILE);
   facts.hard_processes = hard_limit(RLIMIT_NPROC);
@@ -163,20 +171,30 @@ Scene empty_scene(const std::string& folder) {
     must(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "make / private");
     must(::mount("tmpfs", folder.c_str(), "tmpfs", 0, "mode=755,size=16m") == 0, "mount a tmpfs");
   }
-  for (const char* name : {"work/.git/hooks", "reading/.git", "reading/inner", "other", "home"}) {
+  for (const char* name :
+       {"work/.git/hooks", "work/.claude", "reading/.git", "reading/.claude", "reading/inner", "other", "home"}) {
     fs::create_directories(scene.folder + "/" + name);
   }
+  for (const std::string& parent : {scene.work(), scene.reading()}) fs::create_symlink("nowhere", parent + "/.gemini");
   return scene;
 }
 
 base::Result<plan::Plan> plan_for(const Scene& scene, const Wish& wish) {
   policy::Policy policy;
   policy.files.read = {scene.reading()};
+  policy.isolation.nested = wish.nested;
   policy.limits.file_bytes = uint64_t{64} << 20U;
   policy.limits.scratch_bytes = uint64_t{32} << 20U;
   policy.limits.scratch_files = 4096;
   const plan::Request request{.command = wish.command};
   plan::Facts facts = gather(scene, wish.command.front());
+  if (wish.bwrap) {
+    policy.isolation.mode = policy::Mode::kBwrap;
+    policy.limits.scratch_files.reset();
+    facts.bwrap.path = "/usr/bin/bwrap";
+    std::erase_if(facts.protected_paths,
+                  [](const plan::ProtectedPath& path) { return path.kind == plan::ProtectedPath::Kind::kLink; });
+  }
   BELLJAR_ASSIGN(const std::vector<std::string> paths, plan::needed_paths(policy, facts, request));
   for (const std::string& path : paths) facts.paths.emplace(path, look_at(path));
   return plan::make_plan(policy, facts, request);
@@ -224,12 +242,64 @@ std::string in_launcher(const std::function<std::string()>& body) {
   return text;
 }
 
+namespace {
+
+// In the proxy's place: answers the one question of the probe, on the guest's thread.
+class Responder {
+ public:
+  Responder(Guest& guest, bool refuse) : sockets_(guest.take_transparent()), keeper_(guest.keeper()) {
+    std::array<int, 2> ends{};
+    must(::pipe2(ends.data(), O_CLOEXEC) == 0, "pipe");
+    end_.reset(ends[0]);
+    stop_.reset(ends[1]);
+    keeper_.run([this, refuse] { answer(refuse); });
+  }
+  Responder(const Responder&) = delete;
+  Responder& operator=(const Responder&) = delete;
+  ~Responder() {
+    stop_.reset();
+    keeper_.wait_for_job();
+  }
+
+ private:
+  void answer(bool refuse) {
+    std::array<pollfd, 2> wait{pollfd{sockets_.datagrams.get(), POLLIN, 0}, pollfd{end_.get(), POLLIN, 0}};
+    if (::poll(wait.data(), wait.size(), -1) < 0 || (wait[0].revents & POLLIN) == 0) return;
+    std::array<char, 512> question;
+    sockaddr_storage from{};
+    socklen_t length = sizeof from;
+    const ssize_t n = ::recvfrom(sockets_.datagrams.get(), question.data(), question.size(), 0,
+                                 reinterpret_cast<sockaddr*>(&from), &length);
+    if (n < 12) return;
+    std::string reply(question.data(), static_cast<size_t>(n));
+    reply[2] = '\x81';
+    reply[3] = refuse ? '\x85' : '\x80';
+    if (!refuse) {
+      reply[7] = 1;  // one answer: 127.0.0.1 for the name at byte 12
+      reply += std::string("\xc0\x0c\0\1\0\1\0\0\0\5\0\4\x7f\0\0\1", 16);
+    }
+    ::sendto(sockets_.datagrams.get(), reply.data(), reply.size(), 0, reinterpret_cast<const sockaddr*>(&from), length);
+  }
+
+  Transparent sockets_;
+  Keeper& keeper_;
+  base::Fd end_;
+  base::Fd stop_;
+};
+
+}  // namespace
+
+base::Result<guest::ProbeRecord> prove(Guest& guest, bool refuse) {
+  const Responder responder(guest, refuse);
+  return guest.prove(base::Deadline::after(std::chrono::seconds(20)));
+}
+
 std::string launch(Scene& scene) {
   const base::Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   const Stdio stdio{{null.get(), null.get(), null.get()}};
   auto guest = start(scene.prepared, stdio);
   if (!guest) return guest.error().message();
-  const auto record = guest->prove(base::Deadline::after(std::chrono::seconds(20)));
+  const auto record = prove(*guest, scene.confuse_resolver);
   return record ? "proved" : record.error().message();
 }
 

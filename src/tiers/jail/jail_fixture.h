@@ -15,15 +15,18 @@ namespace belljar::tiers::jail {
 struct Wish {
   uid_t owner = 1234;                                 // of the work folder, in a launch by root
   std::vector<std::string> command{"sleep", "1000"};  // the first is a program of /usr/bin
+  bool nested = false;                                // sandboxes are to work inside
+  bool bwrap = false;                                 // a plan for bubblewrap
 };
 
 // Lives in the launcher process. As root that process has a mount namespace of its own with a tmpfs on `folder`, so
 // that the id map does not depend on the file system of the machine's temporary folder.
 struct Scene {
   bool root = false;   // who launches
-  std::string folder;  // holds work/.git, reading/inner and other/
+  std::string folder;  // holds work/.git, work/.claude, the link work/.gemini, reading/inner and other/
   plan::Plan plan;
   Prepared prepared;
+  bool confuse_resolver = false;  // the guest's resolver refuses even localhost
 
   [[nodiscard]] std::string work() const { return folder + "/work"; }
   [[nodiscard]] std::string reading() const { return folder + "/reading"; }
@@ -58,6 +61,9 @@ void set_scene(Scene& scene, const Wish& wish);
 
 // What `body` returns, run in a forked process; "launcher: signal 9" and the like when that process dies.
 [[nodiscard]] std::string in_launcher(const std::function<std::string()>& body);
+
+// Guest::prove() with somebody who answers the probe's question to the resolver, with a refusal when `refuse`.
+[[nodiscard]] base::Result<guest::ProbeRecord> prove(Guest& guest, bool refuse = false);
 
 // start() and prove() with the null device for 0, 1 and 2: "proved", or the message of the error.
 [[nodiscard]] std::string launch(Scene& scene);

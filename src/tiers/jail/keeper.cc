@@ -7,12 +7,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 
+#include "base/pair.h"
 #include "guest/protocol.h"
 #include "linux/clone.h"
 #include "linux/descriptor_passing.h"
+#include "linux/user_namespace.h"
 
 namespace belljar::tiers::jail {
 namespace {
@@ -42,14 +45,10 @@ base::Error failure_of(const Child& child) {
 
 }  // namespace
 
-base::Result<std::unique_ptr<Keeper>> Keeper::start(const Foundation& foundation) {
+base::Result<std::unique_ptr<Keeper>> Keeper::start(const Foundation& foundation, int group) {
   std::unique_ptr<Keeper> out(new Keeper);
-  std::array<int, 2> pair{};
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) {
-    return base::system_error("socketpair", "", errno);
-  }
-  out->control_.reset(pair[0]);
-  out->guest_end_.reset(pair[1]);
+  out->group_ = group;
+  BELLJAR_TRY(base::make_pair(SOCK_SEQPACKET, out->control_, out->guest_end_));
   const std::string uid = std::to_string(::geteuid());
   const std::string gid = std::to_string(::getegid());
   out->uid_map_ = uid + " " + uid + " 1";
@@ -57,15 +56,27 @@ base::Result<std::unique_ptr<Keeper>> Keeper::start(const Foundation& foundation
   out->stack_ = std::make_unique_for_overwrite<char[]>(kStackSize);
   Child& child = out->child_;
   child.foundation = foundation;
-  child.control = pair[1];
+  child.control = out->guest_end_.get();
   child.uid_map = out->uid_map_.c_str();
   child.gid_map = out->gid_map_.c_str();
+  BELLJAR_TRY(out->start_thread());
+  return out;
+}
+
+base::Result<std::unique_ptr<Keeper>> Keeper::start(std::function<void()> begin) {
+  std::unique_ptr<Keeper> out(new Keeper);
+  out->begin_ = std::move(begin);
+  BELLJAR_TRY(out->start_thread());
+  return out;
+}
+
+base::Status Keeper::start_thread() {
   try {
-    out->thread_ = std::thread(&Keeper::keep, out.get());
+    thread_ = std::thread(&Keeper::keep, this);
   } catch (const std::system_error& error) {
     return base::system_error("start a thread", "", error.code().value());
   }
-  return out;
+  return {};
 }
 
 Keeper::~Keeper() {
@@ -78,24 +89,28 @@ Keeper::~Keeper() {
   }
 }
 
-// Handlers of the launcher must not run in the child, which shares its memory; nor are they for this thread.
 void Keeper::clone() {
-  sigset_t every;
-  ::sigfillset(&every);
-  ::pthread_sigmask(SIG_SETMASK, &every, nullptr);
   uint64_t flags = child_.foundation.namespaces | CLONE_VFORK;
   if (child_.foundation.privileged) flags &= ~uint64_t{CLONE_NEWUSER};
   int pidfd = -1;
   // setresuid() in the child clears the dumpable flag of the memory that both share (prctl(2), PR_SET_DUMPABLE).
   const int dumpable = ::prctl(PR_GET_DUMPABLE);
-  pid_ = linux::clone_sharing_memory(flags, &pidfd, -1, stack_.get(), kStackSize, &run_child, &child_);
+  pid_ = linux::clone_sharing_memory(flags, &pidfd, group_, stack_.get(), kStackSize, &run_child, &child_);
   if (dumpable == 1) ::prctl(PR_SET_DUMPABLE, 1);
   if (pid_ > 0) pidfd_.reset(pidfd);
   guest_end_.reset();
 }
 
 void Keeper::keep() {
-  clone();
+  // Handlers of the launcher must not run in the child, which shares its memory; nor are they for this thread.
+  sigset_t every;
+  ::sigfillset(&every);
+  ::pthread_sigmask(SIG_SETMASK, &every, nullptr);
+  if (begin_) {
+    begin_();
+  } else {
+    clone();
+  }
   std::unique_lock lock(mutex_);
   cloned_ = true;
   changed_.notify_all();
@@ -112,19 +127,32 @@ void Keeper::keep() {
 
 void Keeper::order(const std::array<int, Order::kCount>& descriptors) {
   const Order order{guest::kMagic};
-  order_error_ =
+  send_error_ =
       linux::send_with_descriptors(control_.get(), &order, sizeof order, descriptors.data(), descriptors.size());
+}
+
+void Keeper::let_enter(std::span<const int> groups, int null) {
+  std::array<int, Entries::kMost> descriptors{};
+  descriptors.fill(null);
+  const auto count = std::min(groups.size(), descriptors.size());
+  std::copy_n(groups.begin(), count, descriptors.begin());
+  const Entries entries{guest::kMagic, static_cast<uint32_t>(count)};
+  const int error =
+      linux::send_with_descriptors(control_.get(), &entries, sizeof entries, descriptors.data(), descriptors.size());
+  if (send_error_ == 0) send_error_ = error;
 }
 
 base::Status Keeper::wait() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return cloned_; });
+  if (begin_) return {};
   if (pid_ < 0) {
-    return base::system_error("make the guest's namespaces", "", static_cast<int>(-pid_), "see 'belljar doctor'");
+    return base::system_error("make the guest's namespaces", "", static_cast<int>(-pid_),
+                              linux::why_no_user_namespace(static_cast<int>(-pid_)));
   }
   if (child_.failed_operation != nullptr) return std::unexpected(failure_of(child_));
   // Last: it fails when the child has ended, and then the child's own word is the better one.
-  if (order_error_ != 0) return base::system_error("order the guest", "", order_error_);
+  if (send_error_ != 0) return base::system_error("order the guest", "", send_error_);
   return {};
 }
 

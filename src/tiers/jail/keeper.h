@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,8 +23,12 @@ namespace belljar::tiers::jail {
 // what it is given meanwhile.
 class Keeper {
  public:
-  // Returns at once; what goes wrong with the clone is told by wait().
-  [[nodiscard]] static base::Result<std::unique_ptr<Keeper>> start(const Foundation& foundation);
+  // Returns at once; what goes wrong with the clone is told by wait(). `group` is a cgroup v2 folder that the child is
+  // cloned into, or -1; it stays open until then.
+  [[nodiscard]] static base::Result<std::unique_ptr<Keeper>> start(const Foundation& foundation, int group = -1);
+  // A thread that runs `begin` instead, with all signals blocked: what that starts hangs on it by a parent-death signal
+  // of its own. wait() waits for its end; there is nothing to order and nothing to take.
+  [[nodiscard]] static base::Result<std::unique_ptr<Keeper>> start(std::function<void()> begin);
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
   // Waits for the thread. A child whose descriptor was not taken is killed.
@@ -34,8 +39,13 @@ class Keeper {
   [[nodiscard]] Child& child() { return child_; }
   // Sends the order with its descriptors. The child's end is told by wait() alone.
   void order(const std::array<int, Order::kCount>& descriptors);
+  // Sends the descriptors by which the child enters cgroups, at most Entries::kMost; it waits for them before it
+  // executes init. `null` stands for those that are not needed.
+  void let_enter(std::span<const int> groups, int null);
   // Waits until init executes. An error says what went wrong in the child.
   [[nodiscard]] base::Status wait();
+  // Where the child hands out what it makes.
+  [[nodiscard]] int control() const { return control_.get(); }
   // Once, after wait().
   [[nodiscard]] base::Fd take_pidfd() { return std::move(pidfd_); }
   [[nodiscard]] base::Fd take_control() { return std::move(control_); }
@@ -50,6 +60,7 @@ class Keeper {
 
  private:
   Keeper() = default;
+  base::Status start_thread();
   void keep();
   void clone();
 
@@ -60,7 +71,9 @@ class Keeper {
   base::Fd guest_end_;
   base::Fd pidfd_;
   int64_t pid_ = -1;
-  int order_error_ = 0;
+  int group_ = -1;
+  std::function<void()> begin_;
+  int send_error_ = 0;
   std::unique_ptr<char[]> stack_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,6 +16,7 @@
 #include <cstring>
 
 #include "base/io.h"
+#include "base/pair.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "linux/descriptor_passing.h"
@@ -26,30 +28,15 @@ namespace {
 
 // SYS_pidfd_send_signal and waitid(P_PIDFD) have no wrappers in older libcs.
 constexpr auto kPidfd = static_cast<idtype_t>(3);
+constexpr int kForeignEndMilliseconds = 10'000;
 
-bool reap(int pidfd) {
+// The raw call gives the usage too: of init and of those that it has collected.
+bool reap(int pidfd, rusage& usage) {
   siginfo_t info{};
-  while (::waitid(kPidfd, static_cast<id_t>(pidfd), &info, WEXITED) != 0) {
+  while (::syscall(SYS_waitid, kPidfd, pidfd, &info, WEXITED, &usage) != 0) {
     if (errno != EINTR) return false;
   }
   return true;
-}
-
-base::Result<std::vector<uint64_t>> own_namespaces(uint64_t separate) {
-  static constexpr std::array<uint64_t, 7> kFlags = {CLONE_NEWUSER, CLONE_NEWNS,  CLONE_NEWPID,   CLONE_NEWNET,
-                                                     CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP};
-  std::vector<uint64_t> out;
-  for (size_t i = 0; i < guest::kNamespaceNames.size(); ++i) {
-    if ((separate & kFlags[i]) == 0) {
-      out.push_back(0);
-      continue;
-    }
-    const std::string path = std::string("/proc/self/ns/") + guest::kNamespaceNames[i];
-    struct stat found{};
-    if (::stat(path.c_str(), &found) != 0) return base::system_error("read", path, errno);
-    out.push_back(found.st_ino);
-  }
-  return out;
 }
 
 guest::ExpectedMount expected_of(const plan::Mount& mount) {
@@ -67,6 +54,10 @@ guest::ExpectedMount expected_of(const plan::Mount& mount) {
       out.device = true;
       out.writable = true;
       break;
+    case plan::MountKind::kPrivate:
+      out.writable = true;
+      out.private_copy = true;
+      break;
     case plan::MountKind::kProc:
     case plan::MountKind::kScratch:
       out.writable = true;
@@ -79,7 +70,7 @@ guest::ExpectedMount expected_of(const plan::Mount& mount) {
 
 // What the guest's mountinfo must hold: the mounts that the program makes, the root among them.
 std::vector<guest::ExpectedMount> expected_mounts(const plan::Plan& plan, const Program& program) {
-  std::vector<guest::ExpectedMount> out{{"/", false, false, false, false}};
+  std::vector<guest::ExpectedMount> out{{.path = "/"}};
   for (const Step& step : program.steps) {
     if (step.op == Op::kFolder || step.op == Op::kLink || step.op == Op::kFile) continue;
     for (const plan::Mount& mount : plan.mounts) {
@@ -95,6 +86,7 @@ std::vector<guest::ExpectedMount> expected_mounts(const plan::Plan& plan, const 
 guest::Config make_config(const plan::Plan& plan, const Program& program) {
   guest::Config config;
   config.isolated_network = plan.network == policy::Network::kDeny;
+  config.nested = plan.nested;
   config.proxy_port = plan.proxy_port;
   config.uid = plan.identity.guest_uid;
   config.gid = plan.identity.guest_gid;
@@ -118,22 +110,6 @@ guest::Config make_config(const plan::Plan& plan, const Program& program) {
   return config;
 }
 
-base::Status check_guest_program(const std::string& path) {
-  struct stat found{};
-  if (::lstat(path.c_str(), &found) != 0) {
-    return base::system_error("open", path, errno, "belljar-guest belongs beside belljar; install both");
-  }
-  if (!S_ISREG(found.st_mode)) return base::refuse("use", path, "it is not a regular file, refusing");
-  // In a user namespace without root, as of a rootless container, root's files are nobody's who is in here.
-  const bool outsiders = found.st_uid != 0 && found.st_uid != ::geteuid() && !linux::is_mapped_uid(0) &&
-                         !linux::is_mapped_uid(found.st_uid);
-  const bool trusted = found.st_uid == 0 || found.st_uid == ::geteuid() || outsiders;
-  if (!trusted || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return base::refuse("use", path, "others could have written it, refusing", "chmod go-w it and own it");
-  }
-  return {};
-}
-
 // The guest's program reads it first. `socket` is a stream; `bytes` is left with what it did not take.
 base::Status send_config(int socket, std::string_view& bytes, int flags) {
   while (!bytes.empty()) {
@@ -146,31 +122,46 @@ base::Status send_config(int socket, std::string_view& bytes, int flags) {
   return {};
 }
 
-base::Status make_pair(int type, base::Fd& ours, base::Fd& theirs) {
-  std::array<int, 2> pair{};
-  if (::socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, pair.data()) != 0) {
-    return base::system_error("socketpair", "", errno);
-  }
-  ours.reset(pair[0]);
-  theirs.reset(pair[1]);
-  return {};
+std::string why_not_transparent(const TransparentWay& way) {
+  const char* const code = strerrordesc_np(way.error);
+  std::string out = way.failed == kRouteStep      ? "no local route for its addresses"
+                    : way.failed == kRedirectStep ? "nf_tables does not redirect here"
+                                                  : "its ports cannot be had";
+  return out + ": " + (code != nullptr ? code : "unknown error");
 }
 
-// The user namespaces of a launch by root. `id_map` stays empty when the guest's own serves, or none is needed.
-struct UserNamespaces {
-  linux::UserNamespace guest;
-  linux::UserNamespace id_map;
+base::Result<Transparent> take_transparent(int control) {
+  TransparentWay way;
+  base::Fd none;
+  const int error = linux::receive_with_descriptor(control, &way, sizeof way, none);
+  if (error != 0 || way.magic != guest::kMagic) {
+    return base::refuse("take the transparent way", "", "it did not arrive, refusing");
+  }
+  Transparent out;
+  if (way.error != 0) {
+    out.missing = why_not_transparent(way);
+    return out;
+  }
+  constexpr const char* kWhat = "take the transparent way";
+  out.v6 = way.v6 != 0;
+  BELLJAR_ASSIGN(out.redirected, take_descriptor(control, kWhat, 0));
+  BELLJAR_ASSIGN(out.datagrams, take_descriptor(control, kWhat, 0));
+  BELLJAR_ASSIGN(out.streams, take_descriptor(control, kWhat, 0));
+  return out;
+}
+
+struct WaysOut {
+  base::Fd listener;
+  Transparent transparent;
 };
 
-base::Result<UserNamespaces> make_user_namespaces(const Program& program) {
-  UserNamespaces out;
-  if (!program.privileged) return out;
-  const plan::Identity& who = program.identity;
-  const linux::IdMap guest{who.guest_uid, who.guest_gid, who.host_uid, who.host_gid};
-  const linux::IdMap disk{who.disk_uid, who.disk_gid, who.host_uid, who.host_gid};
-  BELLJAR_ASSIGN(out.guest, linux::UserNamespace::make(guest));
-  if (who.idmap && disk != guest) {
-    BELLJAR_ASSIGN(out.id_map, linux::UserNamespace::make(disk));
+// What the child has made before it looked for its order. Waits for it.
+base::Result<WaysOut> take_ways_out(int control, const Foundation& base) {
+  WaysOut out;
+  if (base.proxy_port == 0 || !base.listener) return out;
+  BELLJAR_ASSIGN(out.listener, take_descriptor(control, "take the guest's listener", 0));
+  if (base.transparent) {
+    BELLJAR_ASSIGN(out.transparent, take_transparent(control));
   }
   return out;
 }
@@ -203,6 +194,8 @@ const char* step_name(uint32_t step) {
       return "install the system-call filter";
     case guest::kStepDescriptors:
       return "close inherited descriptors";
+    case guest::kStepHome:
+      return "put the agent's files into the home";
     case guest::kEveryStep:
       break;
   }
@@ -211,15 +204,94 @@ const char* step_name(uint32_t step) {
 
 }  // namespace
 
+base::Status check_guest_program(const std::string& path, const struct stat& found) {
+  if (!S_ISREG(found.st_mode)) return base::refuse("use", path, "it is not a regular file, refusing");
+  // In a user namespace without root, as of a rootless container, root's files are nobody's who is in here.
+  const bool outsiders = found.st_uid != 0 && found.st_uid != ::geteuid() && !linux::is_mapped_uid(0) &&
+                         !linux::is_mapped_uid(found.st_uid);
+  const bool trusted = found.st_uid == 0 || found.st_uid == ::geteuid() || outsiders;
+  if (!trusted || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return base::refuse("use", path, "others could have written it, refusing", "chmod go-w it and own it");
+  }
+  return {};
+}
+
+base::Result<std::vector<uint64_t>> own_namespaces(uint64_t separate) {
+  static constexpr std::array<uint64_t, 7> kFlags = {CLONE_NEWUSER, CLONE_NEWNS,  CLONE_NEWPID,   CLONE_NEWNET,
+                                                     CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP};
+  std::vector<uint64_t> out;
+  for (size_t i = 0; i < guest::kNamespaceNames.size(); ++i) {
+    if ((separate & kFlags[i]) == 0) {
+      out.push_back(0);
+      continue;
+    }
+    const std::string path = std::string("/proc/self/ns/") + guest::kNamespaceNames[i];
+    struct stat found{};
+    if (::stat(path.c_str(), &found) != 0) return base::system_error("read", path, errno);
+    out.push_back(found.st_ino);
+  }
+  return out;
+}
+
+// What the child has handed out before it became init.
+base::Result<base::Fd> take_descriptor(int control, std::string_view what, int flags) {
+  uint32_t tag = 0;
+  base::Fd out;
+  const int error = linux::receive_with_descriptor(control, &tag, sizeof tag, out, flags);
+  if (error != 0 || tag != guest::kMagic || !out) return base::refuse(what, "", "it did not arrive, refusing");
+  return out;
+}
+
+base::Result<UserNamespaces> make_user_namespaces(const Program& program) {
+  UserNamespaces out;
+  if (!program.privileged) return out;
+  const plan::Identity& who = program.identity;
+  const linux::IdMap guest{who.guest_uid, who.guest_gid, who.host_uid, who.host_gid};
+  const linux::IdMap disk{who.disk_uid, who.disk_gid, who.host_uid, who.host_gid};
+  BELLJAR_ASSIGN(out.guest, linux::UserNamespace::make(guest));
+  if (who.idmap && disk != guest) {
+    BELLJAR_ASSIGN(out.id_map, linux::UserNamespace::make(disk));
+  }
+  return out;
+}
+
+Guest::Guest(Parts parts)
+    : keeper_(std::move(parts.keeper)),
+      pidfd_(std::move(parts.init)),
+      monitor_(std::move(parts.monitor)),
+      life_(std::move(parts.life)),
+      control_(std::move(parts.control)),
+      listener_(std::move(parts.listener)),
+      scratch_(std::move(parts.scratch)),
+      more_scratch_(std::move(parts.more_scratch)),
+      pid_(parts.pid),
+      foreign_(parts.foreign) {}
+
 Guest::~Guest() {
   kill();
 }
 
 void Guest::kill() {
-  if (!pidfd_) return;
-  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+  if (pidfd_) ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+  if (foreign_) {
+    control_.reset();
+    pollfd wait{pidfd_.get(), POLLIN, 0};
+    if (pidfd_) (void)::poll(&wait, 1, kForeignEndMilliseconds);
+    pidfd_.reset();
+    return;
+  }
   // The end of init is reported only after everything else in its pid namespace has ended (pid_namespaces(7)).
-  reap(pidfd_.get());
+  if (pidfd_ && !monitor_) reap(pidfd_.get(), usage_);
+  if (monitor_) {
+    pollfd wait{pidfd_.get(), POLLIN, 0};
+    while (pidfd_ && ::poll(&wait, 1, -1) < 0 && errno == EINTR) {
+    }
+    // Whoever has collected init ends by itself, and its usage has init's in it.
+    if (!pidfd_) life_.reset();
+    reap(monitor_.get(), usage_);
+    monitor_.reset();
+  }
+  life_.reset();
   pidfd_.reset();
 }
 
@@ -229,7 +301,11 @@ base::Result<guest::GuestMessage> Guest::receive() {
   const int error = linux::receive_with_descriptor(control_.get(), &message, sizeof message, descriptor);
   if (error != 0) return base::system_error("hear from the guest", "", error);
   if (message.magic != guest::kMagic) return base::refuse("hear from the guest", "", "not a message of ours, refusing");
-  if (message.event == guest::GuestEvent::kProbed && !terminal_) terminal_ = std::move(descriptor);
+  if (message.event == guest::GuestEvent::kSocket) {
+    socket_ = std::move(descriptor);
+  } else if (message.event == guest::GuestEvent::kProbed && !terminal_) {
+    terminal_ = std::move(descriptor);
+  }
   return message;
 }
 
@@ -272,11 +348,22 @@ base::Status Guest::send_signal(int signal) {
   return {};
 }
 
-base::Result<Prepared> prepare(const plan::Plan& plan, const std::string& guest_path) {
-  BELLJAR_TRY(check_guest_program(guest_path));
+base::Status Guest::ask_for_socket(int family) {
+  const guest::LauncherMessage message{guest::kMagic, guest::LauncherRequest::kSocket, family};
+  const int error = linux::send_with_descriptor(control_.get(), &message, sizeof message, -1);
+  if (error != 0) return base::system_error("ask the guest for a socket", "", error);
+  return {};
+}
+
+base::Result<Prepared> prepare(const plan::Plan& plan, const std::string& guest_path, const Copies& copies) {
+  struct stat found{};
+  if (::lstat(guest_path.c_str(), &found) != 0) {
+    return base::system_error("open", guest_path, errno, "belljar-guest belongs beside belljar; install both");
+  }
+  BELLJAR_TRY(check_guest_program(guest_path, found));
   Prepared out;
   out.guest_path = guest_path;
-  BELLJAR_ASSIGN(out.program, compile(plan, ::geteuid() == 0));
+  BELLJAR_ASSIGN(out.program, compile(plan, ::geteuid() == 0, copies));
   if (out.program.identity.host_uid == 0) {
     return base::refuse("launch", plan.work_folder, "the guest would be root on the host, refusing");
   }
@@ -293,12 +380,15 @@ base::Result<Prepared> prepare(const plan::Plan& plan, const std::string& guest_
 }
 
 base::Result<Guest> start(Prepared& prepared, const Stdio& stdio) {
-  BELLJAR_ASSIGN(std::unique_ptr<Keeper> keeper, Keeper::start(foundation_of(prepared.program)));
-  return start(prepared, stdio, std::move(keeper));
+  return start(prepared, stdio, nullptr);
 }
 
-base::Result<Guest> start(Prepared& prepared, const Stdio& stdio, std::unique_ptr<Keeper> keeper) {
+base::Result<Guest> start(Prepared& prepared, const Stdio& stdio, std::unique_ptr<Keeper> keeper,
+                          const std::function<base::Status()>& meanwhile, const linux::Cgroup* group) {
   Program& program = prepared.program;
+  if (!keeper) {
+    BELLJAR_ASSIGN(keeper, Keeper::start(foundation_of(program), group != nullptr ? group->folder_for_clone() : -1));
+  }
   if (keeper->foundation() != foundation_of(program)) {
     return base::refuse("start the guest", "", "it was begun for another plan, refusing");
   }
@@ -308,7 +398,7 @@ base::Result<Guest> start(Prepared& prepared, const Stdio& stdio, std::unique_pt
   BELLJAR_ASSIGN(const UserNamespaces users, make_user_namespaces(program));
   base::Fd config_out;
   base::Fd config_in;
-  BELLJAR_TRY(make_pair(SOCK_STREAM, config_out, config_in));
+  BELLJAR_TRY(base::make_pair(SOCK_STREAM, config_out, config_in));
   const base::Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   struct stat program_file{};
   if (!null || ::stat(prepared.guest_path.c_str(), &program_file) != 0) {
@@ -330,9 +420,22 @@ base::Result<Guest> start(Prepared& prepared, const Stdio& stdio, std::unique_pt
   if (config.host_namespaces.empty()) {
     BELLJAR_ASSIGN(config.host_namespaces, own_namespaces(program.protections.namespaces));
   }
+  auto ways = take_ways_out(keeper->control(), keeper->foundation());
+  if (!ways) {
+    BELLJAR_TRY(keeper->wait());  // the child's own word is the better one
+    return std::unexpected(std::move(ways).error());
+  }
+  if (program.transparent == policy::Transparent::kRequired && !ways->transparent.missing.empty()) {
+    return base::refuse("isolation.transparent", "required", ways->transparent.missing + ", refusing",
+                        "see 'belljar doctor', or say transparent = \"auto\"");
+  }
+  config.transparent = ways->transparent.there();
+  config.transparent_v6 = ways->transparent.v6;
   const std::string encoded = guest::encode(config);
   std::string_view unsent = encoded;
   BELLJAR_TRY(send_config(config_out.get(), unsent, MSG_DONTWAIT));
+  if (meanwhile) BELLJAR_TRY(meanwhile());
+  keeper->let_enter(group != nullptr ? group->entries() : std::vector<int>(), null.get());
   BELLJAR_TRY(keeper->wait());
   Guest guest;
   guest.pidfd_ = keeper->take_pidfd();
@@ -341,14 +444,9 @@ base::Result<Guest> start(Prepared& prepared, const Stdio& stdio, std::unique_pt
   guest.keeper_ = std::move(keeper);
   config_in.reset();
   BELLJAR_TRY(send_config(config_out.get(), unsent, 0));
-  if (program.proxy_port != 0 && program.protections.listener) {
-    uint32_t tag = 0;
-    const int error =
-        linux::receive_with_descriptor(guest.control_.get(), &tag, sizeof tag, guest.listener_, MSG_DONTWAIT);
-    if (error != 0 || tag != guest::kMagic || !guest.listener_) {
-      return base::refuse("take the guest's listener", "", "it did not arrive, refusing");
-    }
-  }
+  guest.listener_ = std::move(ways->listener);
+  guest.transparent_ = std::move(ways->transparent);
+  BELLJAR_ASSIGN(guest.scratch_, take_descriptor(guest.control_.get(), "take the guest's scratch", MSG_DONTWAIT));
   return guest;
 }
 

@@ -342,6 +342,19 @@ constexpr Case kCases[] = {
     {Check::kMounts, "GitWritable", nothing,
      [](Scene& scene) { scene.remove_step(Op::kReadOnly, scene.work() + "/.git"); },
      BELLJAR_BOTH("probe mounts '*/work/.git': expected a mount of its own, found none*")},
+    {Check::kMounts, "SettingsNotCopied", nothing,
+     [](Scene& scene) { scene.remove_step(Op::kPrivate, scene.work() + "/.claude"); },
+     BELLJAR_BOTH("probe mounts '*/work/.claude': expected a mount of its own, found none*")},
+    {Check::kMounts, "HostsSettingsInPlaceOfACopy", nothing,
+     [](Scene& scene) {
+       scene.remove_step(Op::kPrivate, scene.work() + "/.claude");
+       scene.add_step(Op::kBind, scene.work() + "/.claude", scene.folder + "/other");
+       scene.step(Op::kBind, scene.work() + "/.claude").writable = true;
+     },
+     BELLJAR_BOTH("probe mounts '*/work/.claude': expected a private copy, found *")},
+    {Check::kMounts, "LinkNotPinned", nothing,
+     [](Scene& scene) { scene.remove_step(Op::kReadOnly, scene.work() + "/.gemini"); },
+     BELLJAR_BOTH("probe mounts '*/work/.gemini': expected a mount of its own, found none*")},
     {Check::kMounts, "KernelSettingsWritable", nothing,
      [](Scene& scene) { scene.remove_step(Op::kReadOnly, "/proc/sys"); },
      BELLJAR_BOTH("probe mounts '/proc/sys': expected a mount of its own, found none*")},
@@ -410,6 +423,15 @@ constexpr Case kCases[] = {
      [](Scene& scene) { give_network(scene, "link set lo up\\nroute add 169.254.169.254 dev lo\\n"); },
      BELLJAR_BOTH("probe way-out 'route to 169.254.169.254': expected ENETUNREACH, found it was carried out*")},
 
+    {Check::kRedirect, "NoRoutes", nothing, [](Scene& scene) { protections(scene).synthetic_routes = false; },
+     BELLJAR_BOTH("probe redirect '198.18.0.0': expected led to the way out, found ENETUNREACH*")},
+    {Check::kRedirect, "NoRedirect", nothing, [](Scene& scene) { protections(scene).redirect = false; },
+     BELLJAR_BOTH("probe redirect '198.18.0.0': expected led to the way out, found ECONNREFUSED*")},
+    {Check::kResolver, "NobodyThere", nothing, [](Scene& scene) { protections(scene).resolver = false; },
+     BELLJAR_BOTH("probe resolver 'localhost': expected 127.0.0.1 from the resolver, found ECONNREFUSED*")},
+    {Check::kResolver, "NoLocalhost", nothing, [](Scene& scene) { scene.confuse_resolver = true; },
+     BELLJAR_BOTH("probe resolver 'localhost': expected 127.0.0.1 from the resolver, found another answer*")},
+
     {Check::kLandlock, "NotRestricted", nothing, [](Scene& scene) { skip(scene, guest::kStepLandlock); },
      BELLJAR_BOTH(
          "probe landlock 'create a file outside the granted trees': expected EACCES, found it was carried out*")},
@@ -420,6 +442,9 @@ constexpr Case kCases[] = {
      BELLJAR_BOTH("probe limits 'RLIMIT_NPROC': expected *, found *")},
     {Check::kLimits, "OpenFiles", nothing, [](Scene& scene) { limits_up_to(scene, 2); },
      BELLJAR_BOTH("probe limits 'RLIMIT_NOFILE': expected *, found *")},
+    {Check::kEntrusted, "FileThatMustNotBe", nothing,
+     [](Scene& scene) { scene.prepared.config.files.push_back({.path = "/etc/passwd", .absent = true}); },
+     BELLJAR_BOTH("probe entrusted '/etc/passwd': expected nothing, found there*")},
     {Check::kLimits, "FileSize", nothing, [](Scene& scene) { limits_up_to(scene, 3); },
      BELLJAR_BOTH("probe limits 'RLIMIT_FSIZE': expected 67108864, found *")},
 };
@@ -491,6 +516,48 @@ std::vector<Case> cases_with_a_launcher_of_their_own() {
 
 INSTANTIATE_TEST_SUITE_P(With, IntactLaunchTest, ::testing::ValuesIn(cases_with_a_launcher_of_their_own()), name_of);
 
+// What a guest with nested = true must have, and must not be without.
+struct NestedCase {
+  const char* situation;
+  void (*take_away)(Scene&);
+  const char* said;  // a pattern, as above
+};
+
+void PrintTo(const NestedCase& test, std::ostream* out) {
+  *out << test.situation;
+}
+
+constexpr NestedCase kNestedCases[] = {
+    {"Nothing", nothing, kProved},
+    {"FilterThatRefusesMounts", [](Scene&) { inherit_filter({{SYS_mount, 3, MS_NOSUID, MS_NOSUID, EPERM}}); },
+     "probe namespace-limit 'a sandbox inside': expected a user namespace and a proc of its own, found EPERM*"},
+    // It is another mount than the plan's too, but that the probe sees later.
+    {"ProcWithAMountOnIt", [](Scene& scene) { scene.add_step(Op::kReadOnly, "/proc/sys", "", "/proc"); },
+     "probe namespace-limit 'a sandbox inside': expected a user namespace and a proc of its own, found EPERM*"},
+    {"NoLimit", [](Scene& scene) { protections(scene).limit_namespaces = false; },
+     "probe namespace-limit 'max_user_namespaces': expected 256, found *"},
+    {"NoFilter", [](Scene& scene) { skip(scene, guest::kStepSeccomp); },
+     "probe seccomp 'Seccomp': expected 2, found 0*"},
+    {"FilterWithoutSocketRule", [](Scene& scene) { without_own_filter(scene, {}); },
+     "probe seccomp 'socket(NETLINK_GENERIC)': expected EAFNOSUPPORT, found it was carried out*"},
+};
+
+class NestedProbeTest : public ::testing::TestWithParam<NestedCase> {};
+
+TEST_P(NestedProbeTest, Says) {
+  const TestFolder folder;
+  const std::string said = in_launcher([&] {
+    Scene scene = empty_scene(folder.path());
+    set_scene(scene, {.nested = true});
+    GetParam().take_away(scene);
+    return launch(scene);
+  });
+  EXPECT_EQ(::fnmatch(GetParam().said, said.c_str(), FNM_NOESCAPE), 0) << said << "\nbut wanted\n" << GetParam().said;
+}
+
+INSTANTIATE_TEST_SUITE_P(With, NestedProbeTest, ::testing::ValuesIn(kNestedCases),
+                         [](const auto& each) { return std::string(each.param.situation); });
+
 TEST(ProbeRecordTest, TellsWhatWasFound) {
   const TestFolder folder;
   const std::string said = in_launcher([&]() -> std::string {
@@ -499,7 +566,7 @@ TEST(ProbeRecordTest, TellsWhatWasFound) {
     const base::Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
     auto guest = start(scene.prepared, {{null.get(), null.get(), null.get()}});
     if (!guest) return guest.error().message();
-    const auto record = guest->prove(base::Deadline::after(std::chrono::seconds(20)));
+    const auto record = prove(*guest);
     if (!record) return record.error().message();
     const int groups = scene.root ? 0 : ::getgroups(0, nullptr);
     if (record->uid != scene.plan.identity.guest_uid) return "uid " + std::to_string(record->uid);

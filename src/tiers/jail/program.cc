@@ -7,15 +7,23 @@
 #include <map>
 
 #include "base/path.h"
+#include "policy/hook_url.h"
 
 namespace belljar::tiers::jail {
 namespace {
+
+// Not when it is one of Belljar's own there.
+uint16_t hook_port_of(uint16_t proxy_port, const policy::Hook& hook) {
+  const uint16_t port = proxy_port == 0 ? uint16_t{0} : policy::loopback_port(hook);
+  return port == proxy_port || port == kRedirectPort || port == kResolverPort ? uint16_t{0} : port;
+}
 
 constexpr uint32_t kSticky = 01777;
 
 class Compiler {
  public:
-  Compiler(const plan::Plan& plan, Program& program) : plan_(plan), program_(program) {}
+  Compiler(const plan::Plan& plan, const Copies& copies, Program& program)
+      : plan_(plan), copies_(copies), program_(program) {}
   base::Status run();
 
  private:
@@ -32,6 +40,7 @@ class Compiler {
     step.op = op;
     step.target = relative(target);
     step.source = keep(source);
+    step.size = source.size();
     step.own_way = leads_there(base::parent_of(target));
     program_.steps.push_back(step);
     return program_.steps.back();
@@ -47,8 +56,10 @@ class Compiler {
   base::Status add_mount(const plan::Mount& mount);
   base::Status add_bind(const plan::Mount& mount);
   base::Status add_file(const plan::Mount& mount);
+  base::Status add_copy(const plan::Mount& mount);
 
   const plan::Plan& plan_;
+  const Copies& copies_;
   Program& program_;
   std::map<std::string, There> made_{{"/", There::kFolder}};  // what a step has put at a path
   std::map<std::string, plan::MountKind> mounted_;
@@ -108,7 +119,7 @@ base::Status Compiler::mount_point(const plan::Mount& mount, bool folder) {
 base::Status Compiler::add_bind(const plan::Mount& mount) {
   struct stat found{};
   if (::lstat(mount.source.c_str(), &found) != 0) {
-    if (errno == ENOENT && mount.optional) return {};
+    if ((errno == ENOENT || errno == EACCES) && mount.optional) return {};
     return base::system_error("bind", mount.source, errno);
   }
   if (S_ISLNK(found.st_mode)) return base::refuse("bind", mount.source, "it is a symbolic link");
@@ -133,6 +144,19 @@ base::Status Compiler::add_file(const plan::Mount& mount) {
   return {};
 }
 
+base::Status Compiler::add_copy(const plan::Mount& mount) {
+  const std::string parent = base::parent_of(mount.target);
+  const auto content = copies_.find(mount.target);
+  // Gone since the plan was made; or the policy gives the folder around it, and with it the file itself.
+  if (content == copies_.end() || inside_foreign(parent)) return {};
+  BELLJAR_TRY(folders_to(parent));
+  made_[mount.target] = There::kOther;
+  Step& step = add(Op::kFile, mount.target, content->second);
+  step.mode = 0600;
+  step.owned = true;
+  return {};
+}
+
 base::Status Compiler::add_mount(const plan::Mount& mount) {
   using plan::MountKind;
   switch (mount.kind) {
@@ -148,6 +172,8 @@ base::Status Compiler::add_mount(const plan::Mount& mount) {
       return {};
     case MountKind::kFile:
       return add_file(mount);
+    case MountKind::kCopy:
+      return add_copy(mount);
     case MountKind::kScratch: {
       BELLJAR_TRY(mount_point(mount, true));
       Step& step = add(Op::kScratch, mount.target);
@@ -165,9 +191,15 @@ base::Status Compiler::add_mount(const plan::Mount& mount) {
     case MountKind::kMask:
     case MountKind::kReadOnly: {
       mounted_.emplace(mount.target, mount.kind);
-      add(mount.kind == MountKind::kMask ? Op::kMask : Op::kReadOnly, mount.target).optional = mount.optional;
+      Step& step = add(mount.kind == MountKind::kMask ? Op::kMask : Op::kReadOnly, mount.target);
+      step.optional = mount.optional;
+      step.link = mount.link;
       return {};
     }
+    case MountKind::kPrivate:
+      mounted_.emplace(mount.target, mount.kind);
+      add(Op::kPrivate, mount.target);
+      return {};
   }
   return base::refuse("plan a mount", mount.target, "its kind is unknown");
 }
@@ -184,6 +216,32 @@ base::Status Compiler::run() {
 
 }  // namespace
 
+std::string scratch_folder(const Program& program, std::string_view target) {
+  for (const Step& step : program.steps) {
+    if (step.op == Op::kScratch && target.starts_with('/') && target.substr(1) == step.target) {
+      return std::to_string(number_of(program, step));
+    }
+  }
+  return {};
+}
+
+std::vector<PrivateCopy> private_copies(const Program& program) {
+  std::vector<PrivateCopy> out;
+  for (const Step& step : program.steps) {
+    if (step.op != Op::kPrivate) continue;
+    out.push_back({std::string("/") + step.target, std::to_string(number_of(program, step)) + "/" + kPrivateUpper});
+  }
+  return out;
+}
+
+std::vector<std::string> refused_copies(const Program& program) {
+  std::vector<std::string> out;
+  for (const Step& step : program.steps) {
+    if (step.op == Op::kPrivate && step.refused != 0) out.push_back(std::string("/") + step.target);
+  }
+  return out;
+}
+
 Foundation foundation_of(const Program& program) {
   const Protections& on = program.protections;
   return {.namespaces = on.namespaces,
@@ -192,28 +250,39 @@ Foundation foundation_of(const Program& program) {
           .death_signal = on.death_signal,
           .close_descriptors = on.close_descriptors,
           .loopback = on.loopback,
-          .listener = on.listener};
+          .listener = on.listener,
+          .transparent = program.proxy_port != 0 && on.listener && program.transparent != policy::Transparent::kOff,
+          .synthetic_routes = on.synthetic_routes,
+          .redirect = on.redirect,
+          .resolver = on.resolver,
+          .hook_port = program.hook_port};
 }
 
-Foundation foundation_of(uint16_t proxy_port, bool privileged) {
+Foundation foundation_of(uint16_t proxy_port, policy::Transparent transparent, bool privileged,
+                         const policy::Hook& hook) {
   Program program;
+  program.transparent = transparent;
   program.proxy_port = proxy_port;
+  program.hook_port = hook_port_of(proxy_port, hook);
   program.privileged = privileged;
   if (proxy_port == 0) program.protections.namespaces &= ~uint64_t{CLONE_NEWNET};
   return foundation_of(program);
 }
 
-base::Result<Program> compile(const plan::Plan& plan, bool privileged) {
+base::Result<Program> compile(const plan::Plan& plan, bool privileged, const Copies& copies) {
   Program program;
   program.identity = plan.identity;
   program.privileged = privileged;
   program.hostname = plan.hostname;
+  program.nested = plan.nested;
   program.proxy_port = plan.proxy_port;
+  program.hook_port = hook_port_of(plan.proxy_port, plan.hook);
+  program.transparent = plan.transparent;
   program.scratch_bytes = plan.limits.scratch_bytes;
   program.scratch_files = plan.limits.scratch_files;
   program.protections.bind_attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
   if (plan.network == policy::Network::kAllow) program.protections.namespaces &= ~uint64_t{CLONE_NEWNET};
-  BELLJAR_TRY(Compiler(plan, program).run());
+  BELLJAR_TRY(Compiler(plan, copies, program).run());
   return program;
 }
 
