@@ -32,6 +32,8 @@ std::string_view name_of(linux::Need need) {
       return "hardening";
     case linux::Need::kLimits:
       return "limits";
+    case linux::Need::kByName:
+      return "by_name";
     case linux::Need::kWorkspace:
       return "workspace";
     case linux::Need::kBwrap:
@@ -50,6 +52,8 @@ std::string_view purpose_of(linux::Need need) {
       return "a second wall; the jail starts without it";
     case linux::Need::kLimits:
       return "for limits of memory, cpu and pids";
+    case linux::Need::kByName:
+      return "for programs that know no proxy";
     case linux::Need::kWorkspace:
       return "for overlay workspaces";
     case linux::Need::kBwrap:

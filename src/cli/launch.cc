@@ -6,7 +6,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -14,14 +16,27 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "cli/evidence.h"
+#include "cli/kept_launch.h"
+#include "cli/launch_end.h"
+#include "cli/launch_record.h"
 #include "cli/options.h"
+#include "cli/policy_options.h"
+#include "cli/project_command.h"
+#include "cli/recover_command.h"
+#include "cli/target_launch.h"
 #include "linux/chroot.h"
 #include "plan/explain.h"
 #include "plan/make_plan.h"
+#include "plan/validate_for_target.h"
 #include "policy/load.h"
+#include "policy/parse.h"
 #include "policy/preset.h"
+#include "policy/show.h"
 #include "session/facts.h"
+#include "session/limits.h"
 #include "session/run.h"
+#include "session/state_folder.h"
+#include "store/standing.h"
 
 namespace belljar::cli {
 namespace {
@@ -32,53 +47,29 @@ struct Launch {
   policy::FlagOverrides flags;
   std::optional<std::string> policy_file;
   std::string report_file;
+  std::string resume;  // id of the launch to start again
   plan::Request request;
+  std::string folder;        // --folder
+  std::string link_timeout;  // --link-timeout
+  bool keep = false;
   bool json = false;
   bool help = false;
 };
 
 std::vector<Option> launch_options(Launch& launch, Use use) {
-  const auto keep = [](std::optional<std::string>& field) {
-    return [&field](std::string_view value) -> base::Status {
-      field = std::string(value);
-      return {};
-    };
-  };
-  const auto append = [](std::vector<std::string>& list) {
-    return [&list](std::string_view value) -> base::Status {
-      list.emplace_back(value);
-      return {};
-    };
-  };
-  const auto text = [](std::string& field) {
-    return [&field](std::string_view value) -> base::Status {
-      field = std::string(value);
-      return {};
-    };
-  };
-  const auto turn_on = [](bool& field) {
-    return [&field](std::string_view) -> base::Status {
-      field = true;
-      return {};
-    };
-  };
-  policy::FlagOverrides& flags = launch.flags;
-  std::vector<Option> out{
-      {"--agent", "NAME", "the agent's preset: claude, codex, gemini or one of the policy", keep(flags.agent)},
-      {"--policy", "FILE", "a policy, TOML or JSON", keep(launch.policy_file)},
-      {"--mode", "MODE", "the tier: jail (bwrap, docker and none come later)", keep(flags.mode)},
-      {"--net", "allow|deny", "deny (standard): only the allowed hosts; allow: the host's network", keep(flags.net)},
-      {"--allow-host", "HOST", "one more host: example.com, *.example.com, db.test:5432", append(flags.allow_hosts)},
-      {"--read", "PATH", "one more path to read", append(flags.read)},
-      {"--write", "PATH", "one more path to write", append(flags.write)},
-      {"--hide", "PATH", "a path to hide", append(flags.hide)},
-      {"--env", "NAME[=VALUE]", "pass a variable, or set one", append(flags.env)},
-      {"--git", "read|write", "what the agent may do to .git", keep(flags.git)},
-      {"--timeout", "TIME", "end the command after so long: 90s, 30m, 2h", keep(flags.timeout)},
-      {"--chdir", "FOLDER", "where the command starts, inside the guest", text(launch.request.chdir)},
-  };
+  std::vector<Option> out = policy_options(launch.flags, launch.policy_file);
+  out.push_back({"--chdir", "FOLDER", "where the command starts, inside the guest", keep(launch.request.chdir)});
+  out.push_back({"--folder", "FOLDER", "with --target, the work folder there: absolute, or ~/…; standard: as here",
+                 keep(launch.folder)});
+  out.push_back({"--link-timeout", "TIME", "with --target, so long a silence ends the session (standard: 30s)",
+                 keep(launch.link_timeout)});
+  if (use == Use::kRun || use == Use::kPlan) {
+    out.push_back(
+        {"--resume", "ID", "as that session was launched, whatever was said since; see --keep", keep(launch.resume)});
+  }
   if (use == Use::kRun || use == Use::kShell) {
-    out.push_back({"--report", "FILE", "write the settlement there, as JSON", text(launch.report_file)});
+    out.push_back({"--keep", "", "keep this launch for --resume, as those of an agent are", turn_on(launch.keep)});
+    out.push_back({"--report", "FILE", "write the settlement there, as JSON", keep(launch.report_file)});
   } else {
     out.push_back({"--json", "", "for programs", turn_on(launch.json)});
   }
@@ -115,7 +106,8 @@ std::string help_text(Use use, Launch& launch) {
           "Examples:\n"
           "  belljar run --agent claude -- claude\n"
           "  belljar run --allow-host example.com -- curl https://example.com/\n"
-          "  belljar run --timeout 30m --report end.json -- make test\n";
+          "  belljar run --timeout 30m --report end.json -- make test\n"
+          "  belljar run --resume 0123456789abcdef\n";
       break;
     case Use::kShell:
       head =
@@ -137,95 +129,186 @@ std::string help_text(Use use, Launch& launch) {
   return std::string(head) + "\nOptions:\n" + options_help(options);
 }
 
-// With `head` the guest is begun while the plan is made.
-base::Result<plan::Plan> plan_launch(const Launch& launch, session::HeadStart* head) {
+// What is to be launched, and by whom.
+struct What {
+  KeptLaunch launch;
+  session::Launcher launcher;
+  std::string session;   // its id
+  std::string record{};  // what `belljar reload` has to know; empty: it is not offered
+  bool ordered = false;  // by another machine, which keeps it
+};
+
+// The policy and the request of a launch that is none of old.
+base::Result<KeptLaunch> new_launch(const Context& context, const Launch& launch, const session::Launcher& launcher,
+                                    const LaunchRecord& record) {
+  KeptLaunch out{{}, launch.request, launcher.folder};
+  BELLJAR_ASSIGN(out.policy, load_policy(context, launcher, record));
+  return out;
+}
+
+base::Result<KeptLaunch> old_launch(const Launch& launch, session::Launcher& launcher) {
+  if (launch.policy_file || !launch.request.chdir.empty()) {
+    return base::refuse("resume the launch", launch.resume, "it keeps what it was launched with, refusing",
+                        "leave out --policy and --chdir");
+  }
+  BELLJAR_ASSIGN(KeptLaunch out, resume_launch(store::places_of(launcher.environment), launch.resume, launch.flags));
+  if (!launch.request.command.empty()) out.request.command = launch.request.command;
+  out.request.tty = launch.request.tty;
+  launcher.folder = out.folder;
+  return out;
+}
+
+base::Result<What> what_to_launch(const Context& context, const Launch& launch) {
   // Before any thread is there. An ordinary user cannot: the kernel's refusal then names the reason.
   if (::geteuid() == 0) BELLJAR_TRY(linux::leave_chroot());
-  policy::FlagOverrides flags = launch.flags;
-  // `belljar run -- claude` means that agent. A path may be a program of the work folder's that only has the name.
-  if (!flags.agent && !launch.policy_file && !launch.request.command.empty()) {
-    const std::string& word = launch.request.command.front();
-    const policy::Agent* agent = word.find('/') == std::string::npos ? policy::find_agent_of_command(word) : nullptr;
-    if (agent != nullptr) flags.agent = agent->name;
+  What out;
+  BELLJAR_ASSIGN(out.launcher, session::current_launcher());
+  out.session = session::new_session_id();
+  if (launch.resume.empty()) {
+    LaunchRecord record{out.launcher.folder, launch.policy_file,
+                        launch.request.command.empty() ? std::string() : launch.request.command.front(), launch.flags};
+    BELLJAR_ASSIGN(out.launch, new_launch(context, launch, out.launcher, record));
+    if (record.policy_file && !record.policy_file->starts_with('/')) {
+      record.policy_file = record.folder + "/" + *record.policy_file;
+    }
+    out.record = encode(record);
+    if (!launch.folder.empty()) out.launch.target_folder = launch.folder;
+  } else {
+    BELLJAR_ASSIGN(out.launch, old_launch(launch, out.launcher));
+    out.record = encode(LaunchRecord{out.launcher.folder, {}, {}, {}, policy::show_json(out.launch.policy)});
   }
-  BELLJAR_ASSIGN(const policy::Policy policy, policy::load(launch.policy_file, flags));
-  if (head != nullptr) *head = session::begin(policy);
-  BELLJAR_ASSIGN(const session::Launcher launcher, session::current_launcher());
-  BELLJAR_ASSIGN(const plan::Facts facts, session::gather_facts(policy, launch.request, launcher));
-  return plan::make_plan(policy, facts, launch.request);
+  const policy::Policy& policy = out.launch.policy;
+  const auto target = policy.target.empty() ? plan::TargetKind::kLocal : plan::TargetKind::kSsh;
+  BELLJAR_TRY(plan::validate_for_target(policy, target, plan::LaunchKind::kSession));
+  if (target == plan::TargetKind::kLocal && !out.launch.target_folder.empty()) {
+    return base::refuse("--folder", out.launch.target_folder, "it names a folder on a target, and none is named",
+                        "cd there, or say --target ssh:HOST");
+  }
+  return out;
 }
 
-// The settlement goes where the person said and nowhere else: the file may lie in a folder that an agent could write,
-// so no link is followed on the way, and it is opened before the agent is there.
-base::Result<base::Fd> open_report(const std::string& path) {
-  constexpr std::string_view kOperation = "open the report";
-  const int flags = O_WRONLY | O_CREAT | O_NOCTTY | O_NONBLOCK | O_CLOEXEC;
-  open_how how{};
-  how.flags = static_cast<uint64_t>(flags);
-  how.mode = 0600;
-  how.resolve = RESOLVE_NO_SYMLINKS;
-  base::Fd file(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
-  if (!file) {
-    return base::system_error(kOperation, path, errno,
-                              errno == ELOOP ? "a link is in the way; name the real path" : "");
-  }
-  struct stat found{};
-  if (::fstat(file.get(), &found) != 0) return base::system_error(kOperation, path, errno);
-  if (!S_ISREG(found.st_mode) || found.st_nlink != 1) {
-    return base::refuse(kOperation, path, "it is not a regular file with one name, refusing", "name a new file");
-  }
-  if (::ftruncate(file.get(), 0) != 0) return base::system_error(kOperation, path, errno);
-  return file;
+// With `head` the guest is begun while the plan is made.
+base::Result<plan::Plan> plan_launch(const What& what, session::HeadStart* head) {
+  const policy::Policy& policy = what.launch.policy;
+  session::Launcher launcher = what.launcher;
+  session::ask_systemd_where_needed(policy, head == nullptr, launcher);
+  if (head != nullptr) *head = session::begin(policy, launcher.groups, what.session);
+  BELLJAR_ASSIGN(const plan::Facts facts, session::gather_facts(policy, what.launch.request, launcher));
+  return plan::make_plan(policy, facts, what.launch.request);
 }
 
-void print_denials(const Context& context, const session::Settlement& settlement) {
-  for (const egress::Denial& denial : settlement.denials) {
-    std::string line = "belljar: refused " + base::escape(denial.host) + ":" + std::to_string(denial.port) + ": " +
-                       std::string(egress::code_of(denial.reason));
-    if (denial.count > 1) line += ", " + std::to_string(denial.count) + " times";
-    if (!denial.remedy.empty()) line += " (to allow it: " + base::escape(denial.remedy) + ")";
-    std::fprintf(context.err, "%s\n", line.c_str());
+remote::Use use_on_target(Use use) {
+  if (use == Use::kPlan) return remote::Use::kPlan;
+  return use == Use::kProbe ? remote::Use::kProbe : remote::Use::kRun;
+}
+
+// Of an agent, or when a person asked for it; then that it cannot be kept is a refusal.
+base::Status keep_for_later(const Context& context, const Launch& launch, const What& what) {
+  const std::string& session = what.session;
+  if (what.ordered) return {};
+  if (!launch.keep && launch.resume.empty() && what.launch.policy.agent.name.empty()) return {};
+  const auto kept = keep_launch(store::places_of(what.launcher.environment), session, what.launch);
+  if (!kept && launch.keep) return kept;
+  if (!kept) {
+    std::fprintf(context.err, "belljar: this launch cannot be resumed: %s\n", kept.error().message().c_str());
+  } else {
+    std::fprintf(context.err, "belljar: session %s (another like it: belljar run --resume %s)\n", session.c_str(),
+                 session.c_str());
   }
+  return {};
 }
 
-void print_end(const Context& context, const session::Settlement& settlement, const plan::Plan& plan) {
-  const std::string program = base::escape(plan.command.empty() ? "" : plan.command.front());
-  switch (settlement.reason) {
-    case session::EndReason::kNotFound:
-      std::fprintf(context.err, "belljar: execute '%s': not found in the guest (see 'belljar plan')\n",
-                   program.c_str());
-      break;
-    case session::EndReason::kNotExecutable:
-      std::fprintf(context.err, "belljar: execute '%s': cannot be executed in the guest\n", program.c_str());
-      break;
-    case session::EndReason::kDeadline:
-      std::fprintf(context.err, "belljar: run '%s': ended at its deadline\n", program.c_str());
-      break;
-    case session::EndReason::kFailed:
-      std::fprintf(context.err, "belljar: run '%s': the guest's init ended without a word\n", program.c_str());
-      break;
-    default:
-      break;
-  }
-  print_denials(context, settlement);
-}
-
-// The code of a launch that never came to execute the command.
-int code_of_refusal(const base::Error& error) {
-  if (error.operation != "find the command") return kFailed;
-  return error.code == ENOENT ? 127 : error.code == EACCES ? 126 : kFailed;
-}
-
-// Says the error, in the settlement too when there is a file for it, and returns the exit code.
-int settle_refusal(const Context& context, const base::Error& error, const plan::Plan& plan, const base::Fd& file) {
-  session::Settlement settlement;
-  settlement.exit_code = code_of_refusal(error);
-  if (settlement.exit_code == 127) settlement.reason = session::EndReason::kNotFound;
-  if (settlement.exit_code == 126) settlement.reason = session::EndReason::kNotExecutable;
-  settlement.error = error.message();
+// Says the error and returns the exit code, the same for every command that makes a plan.
+int refuse_plan(const Context& context, const base::Error& error) {
   report(context, error);
-  if (file) (void)base::write_all(file.get(), session::settlement_json(settlement, plan));
-  return settlement.exit_code;
+  return code_of_refusal(error);
+}
+
+int run_here(const Context& context, const Launch& launch, const What& what, const base::Fd& report_file) {
+  session::HeadStart head;
+  const auto plan = plan_launch(what, &head);
+  session::RunOptions options;
+  options.launch_record = what.record;
+  if (!plan) return settle_refusal(context, plan.error(), {}, report_file);
+  head.session = what.session;
+  if (auto kept = keep_for_later(context, launch, what); !kept) {
+    return settle_refusal(context, kept.error(), *plan, report_file);
+  }
+  for (const std::string& weakening : plan->weakenings) {
+    std::fprintf(context.err, "belljar: weaker than it could be: %s\n", base::escape(weakening).c_str());
+  }
+  options.keep_answer = [folder = plan->work_folder](const std::string& rule) {
+    return allow_in_project(folder, rule);
+  };
+  options.guest_path = context.guest_path;
+  options.closed = context.closed;
+  options.state_folder = session::state_path();
+  if (!plan->audit.file.empty()) {
+    auto opened = open_own_file("open the audit file", plan->audit.file, O_RDWR | O_APPEND);
+    if (!opened) return settle_refusal(context, opened.error(), *plan, report_file);
+    options.audit = std::move(*opened);
+  }
+  const auto settlement = session::run(*plan, std::move(options), std::move(head));
+  if (!settlement) return settle_refusal(context, settlement.error(), *plan, report_file);
+  print_end(context, *settlement, *plan);
+  if (const auto& audit = settlement->audit; audit && audit->lost > 0) {
+    std::fprintf(context.err, "belljar: write the audit file '%s': %llu events were lost: %s\n",
+                 base::escape(plan->audit.file).c_str(), static_cast<unsigned long long>(audit->lost),
+                 ::strerror(audit->error));
+  }
+  if (report_file && !base::write_all(report_file.get(), session::settlement_json(*settlement, *plan))) {
+    return report(context, base::system_error("write the report", launch.report_file, errno).error());
+  }
+  return settlement->exit_code;
+}
+
+int run_there(const Context& context, const Launch& launch, const What& what, Use use, const base::Fd& report_file) {
+  if (auto kept = keep_for_later(context, launch, what); !kept) {
+    return settle_refusal(context, kept.error(), {}, report_file);
+  }
+  TargetLaunch there{
+      what.launch, what.session, what.launcher.environment, use_on_target(use), launch.json, launch.link_timeout, {}};
+  const auto code = launch_on_target(context, there, report_file.valid());
+  if (!code) return settle_refusal(context, code.error(), {}, report_file);
+  if (report_file && !base::write_all(report_file.get(), there.report)) {
+    return report(context, base::system_error("write the report", launch.report_file, errno).error());
+  }
+  return *code;
+}
+
+int print_plan(const Context& context, const What& what, bool json) {
+  const auto plan = plan_launch(what, nullptr);
+  if (!plan) return refuse_plan(context, plan.error());
+  return print(context, json ? plan::explain_json(*plan) : plan::explain_text(*plan));
+}
+
+int probe_here(const Context& context, const What& what, bool json) {
+  session::HeadStart head;
+  const auto plan = plan_launch(what, &head);
+  if (!plan) return refuse_plan(context, plan.error());
+  session::RunOptions options;
+  options.guest_path = context.guest_path;
+  options.closed = context.closed;
+  options.state_folder = session::state_path();
+  options.release = false;
+  const auto settlement = session::run(*plan, std::move(options), std::move(head));
+  if (!settlement) return report(context, settlement.error());
+  return print(context, json ? session::settlement_json(*settlement, *plan) : evidence_text(settlement->evidence));
+}
+
+// What another machine's belljar has this one launch.
+base::Result<What> what_of_order(const remote::LaunchOrder& order) {
+  if (::geteuid() == 0) BELLJAR_TRY(linux::leave_chroot());
+  What out;
+  BELLJAR_ASSIGN(policy::PolicyLayer layer, policy::parse_policy(order.policy, "launch"));
+  BELLJAR_ASSIGN(out.launch.policy, policy::load({std::move(layer)}, std::nullopt, {}));
+  BELLJAR_ASSIGN(out.launcher, session::current_launcher());
+  out.launch.request = {order.command, order.chdir, ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1};
+  out.launch.folder = out.launcher.folder;
+  out.session = order.session;
+  out.ordered = true;
+  out.record = encode(LaunchRecord{out.launcher.folder, {}, {}, {}, order.policy});
+  return out;
 }
 
 int launch_sealed(const Context& context, std::span<const std::string> arguments, Use use) {
@@ -238,25 +321,25 @@ int launch_sealed(const Context& context, std::span<const std::string> arguments
     if (!opened) return report(context, opened.error());
     report_file = std::move(*opened);
   }
-  session::HeadStart head;
-  const auto plan = plan_launch(*launch, &head);
-  if (!plan) return settle_refusal(context, plan.error(), {}, report_file);
-  for (const std::string& weakening : plan->weakenings) {
-    std::fprintf(context.err, "belljar: weaker than it could be: %s\n", base::escape(weakening).c_str());
-  }
-  session::RunOptions options;
-  options.guest_path = context.guest_path;
-  options.closed = context.closed;
-  const auto settlement = session::run(*plan, options, std::move(head));
-  if (!settlement) return settle_refusal(context, settlement.error(), *plan, report_file);
-  print_end(context, *settlement, *plan);
-  if (report_file && !base::write_all(report_file.get(), session::settlement_json(*settlement, *plan))) {
-    return report(context, base::system_error("write the report", launch->report_file, errno).error());
-  }
-  return settlement->exit_code;
+  recover_before_launch(context);
+  const auto what = what_to_launch(context, *launch);
+  if (!what) return settle_refusal(context, what.error(), {}, report_file);
+  return what->launch.policy.target.empty() ? run_here(context, *launch, *what, report_file)
+                                            : run_there(context, *launch, *what, use, report_file);
 }
 
 }  // namespace
+
+std::vector<Option> options_of(std::string_view command) {
+  Launch launch;
+  const Use use = command == "run"     ? Use::kRun
+                  : command == "shell" ? Use::kShell
+                  : command == "plan"  ? Use::kPlan
+                                       : Use::kProbe;
+  std::vector<Option> out = launch_options(launch, use);
+  for (Option& option : out) option.take = nullptr;  // they refer to what ends here
+  return out;
+}
 
 int run_command(const Context& context, std::span<const std::string> arguments) {
   return launch_sealed(context, arguments, Use::kRun);
@@ -270,26 +353,30 @@ int plan_command(const Context& context, std::span<const std::string> arguments)
   auto launch = parse_launch(arguments, Use::kPlan);
   if (!launch) return report(context, launch.error());
   if (launch->help) return print(context, help_text(Use::kPlan, *launch));
-  const auto plan = plan_launch(*launch, nullptr);
-  if (!plan) return report(context, plan.error());
-  return print(context, launch->json ? plan::explain_json(*plan) : plan::explain_text(*plan));
+  const auto what = what_to_launch(context, *launch);
+  if (!what) return refuse_plan(context, what.error());
+  if (!what->launch.policy.target.empty()) return run_there(context, *launch, *what, Use::kPlan, {});
+  return print_plan(context, *what, launch->json);
 }
 
 int probe_command(const Context& context, std::span<const std::string> arguments) {
   auto launch = parse_launch(arguments, Use::kProbe);
   if (!launch) return report(context, launch.error());
   if (launch->help) return print(context, help_text(Use::kProbe, *launch));
-  session::HeadStart head;
-  const auto plan = plan_launch(*launch, &head);
-  if (!plan) return report(context, plan.error());
-  session::RunOptions options;
-  options.guest_path = context.guest_path;
-  options.closed = context.closed;
-  options.release = false;
-  const auto settlement = session::run(*plan, options, std::move(head));
-  if (!settlement) return report(context, settlement.error());
-  return print(context,
-               launch->json ? session::settlement_json(*settlement, *plan) : evidence_text(settlement->evidence));
+  const auto what = what_to_launch(context, *launch);
+  if (!what) return refuse_plan(context, what.error());
+  if (!what->launch.policy.target.empty()) return run_there(context, *launch, *what, Use::kProbe, {});
+  return probe_here(context, *what, launch->json);
+}
+
+int launch_order(const Context& context, const remote::LaunchOrder& order, int report_descriptor) {
+  const auto what = what_of_order(order);
+  base::Fd report_file(report_descriptor);
+  if (!what) return settle_refusal(context, what.error(), {}, report_file);
+  if (order.use == remote::Use::kPlan) return print_plan(context, *what, order.json);
+  if (order.use == remote::Use::kProbe) return probe_here(context, *what, order.json);
+  recover_before_launch(context);
+  return run_here(context, {}, *what, report_file);
 }
 
 }  // namespace belljar::cli

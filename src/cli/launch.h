@@ -3,10 +3,17 @@
 
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/command.h"
+#include "cli/options.h"
+#include "remote/launch_order.h"
 
 namespace belljar::cli {
+
+// The options of `run`, `shell`, `plan` or `probe`, for completions and the man page: they cannot be taken.
+[[nodiscard]] std::vector<Option> options_of(std::string_view command);
 
 // `arguments` are those behind the subcommand's name. Each returns the exit code of `belljar`.
 
@@ -19,5 +26,9 @@ namespace belljar::cli {
 [[nodiscard]] int plan_command(const Context& context, std::span<const std::string> arguments);
 // Starts a guest, lets it prove itself, prints the evidence and ends it.
 [[nodiscard]] int probe_command(const Context& context, std::span<const std::string> arguments);
+
+// What the belljar of another machine orders, in this process, with the exit code that it is told. The work folder is
+// the current one. The settlement goes to `report_descriptor`, which is taken; -1: nowhere.
+[[nodiscard]] int launch_order(const Context& context, const remote::LaunchOrder& order, int report_descriptor);
 
 }  // namespace belljar::cli

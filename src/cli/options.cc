@@ -48,6 +48,14 @@ base::Result<std::vector<std::string>> parse_options(std::span<const std::string
   return std::vector<std::string>(arguments.begin() + static_cast<std::ptrdiff_t>(at), arguments.end());
 }
 
+base::Result<std::vector<std::string>> parse_word_and_options(std::span<const std::string> arguments,
+                                                              std::span<const Option> options) {
+  const bool has_word = !arguments.empty() && !arguments.front().starts_with('-');
+  BELLJAR_ASSIGN(std::vector<std::string> words, parse_options(arguments.subspan(has_word ? 1 : 0), options));
+  if (has_word) words.insert(words.begin(), arguments.front());
+  return words;
+}
+
 std::string options_help(std::span<const Option> options) {
   size_t width = 0;
   const auto head = [](const Option& option) {

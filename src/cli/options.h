@@ -25,6 +25,10 @@ struct Option {
 [[nodiscard]] base::Result<std::vector<std::string>> parse_options(std::span<const std::string> arguments,
                                                                    std::span<const Option> options);
 
+// As above, for commands whose first word may also stand before the options; it comes first in what is returned.
+[[nodiscard]] base::Result<std::vector<std::string>> parse_word_and_options(std::span<const std::string> arguments,
+                                                                            std::span<const Option> options);
+
 // The options as lines of a help page.
 [[nodiscard]] std::string options_help(std::span<const Option> options);
 

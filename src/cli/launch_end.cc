@@ -1,0 +1,118 @@
+#include "cli/launch_end.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/io.h"
+#include "base/text.h"
+#include "session/limits.h"
+
+namespace belljar::cli {
+namespace {
+
+void print_denials(const Context& context, const session::Settlement& settlement) {
+  for (const egress::Denial& denial : settlement.denials) {
+    std::string line = "belljar: refused " + base::escape(denial.host) +
+                       (denial.port != 0 ? ":" + std::to_string(denial.port) : " (looked up)") + ": " +
+                       std::string(egress::code_of(denial.reason));
+    if (denial.count > 1) line += ", " + std::to_string(denial.count) + " times";
+    if (!denial.remedy.empty()) line += " (to allow it: " + base::escape(denial.remedy) + ")";
+    std::fprintf(context.err, "%s\n", line.c_str());
+  }
+}
+
+// What a person has to know of the work after the end, a line for each kind.
+void print_after(const Context& context, const workspace::Settled& after) {
+  const auto list = [](size_t count, const std::string& first) {
+    return "'" + base::escape(first) + "'" + (count > 1 ? " and " + std::to_string(count - 1) + " more" : "");
+  };
+  if (const auto& changes = after.changes(); !changes.empty()) {
+    std::fprintf(context.err, "belljar: changed in the session's own copies only, and gone: %s\n",
+                 list(changes.size(), changes.front().path).c_str());
+  }
+  const auto& quarantined = after.quarantined();
+  const auto moved = std::ranges::find_if(quarantined, [](const auto& one) { return !one.moved_to.empty(); });
+  if (moved != quarantined.end()) {
+    const auto count = std::ranges::count_if(quarantined, [](const auto& one) { return !one.moved_to.empty(); });
+    std::fprintf(context.err, "belljar: put into quarantine, since programs would obey it: %s, to '%s'\n",
+                 list(static_cast<size_t>(count), moved->path).c_str(), base::escape(moved->moved_to).c_str());
+  }
+  for (const std::string& text : after.notes()) std::fprintf(context.err, "belljar: %s\n", base::escape(text).c_str());
+  for (const std::string& text : after.unreleased()) {
+    std::fprintf(context.err, "belljar: not done: %s\n", base::escape(text).c_str());
+  }
+}
+
+}  // namespace
+
+base::Result<base::Fd> open_own_file(std::string_view operation, const std::string& path, int flags) {
+  open_how how{};
+  how.flags = static_cast<uint64_t>(flags | O_CREAT | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+  how.mode = 0600;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  base::Fd file(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
+  if (!file) {
+    return base::system_error(operation, path, errno, errno == ELOOP ? "a link is in the way; name the real path" : "");
+  }
+  struct stat found{};
+  if (::fstat(file.get(), &found) != 0) return base::system_error(operation, path, errno);
+  if (!S_ISREG(found.st_mode) || found.st_nlink != 1) {
+    return base::refuse(operation, path, "it is not a regular file with one name, refusing", "name a new file");
+  }
+  return file;
+}
+
+base::Result<base::Fd> open_report(const std::string& path) {
+  constexpr std::string_view kOperation = "open the report";
+  BELLJAR_ASSIGN(base::Fd file, open_own_file(kOperation, path, O_WRONLY));
+  if (::ftruncate(file.get(), 0) != 0) return base::system_error(kOperation, path, errno);
+  return file;
+}
+
+void print_end(const Context& context, const session::Settlement& settlement, const plan::Plan& plan) {
+  const std::string program = base::escape(plan.command.empty() ? "" : plan.command.front());
+  switch (settlement.reason) {
+    case session::EndReason::kNotFound:
+      std::fprintf(context.err, "belljar: execute '%s': not found in the guest (see 'belljar plan')\n",
+                   program.c_str());
+      break;
+    case session::EndReason::kNotExecutable:
+      std::fprintf(context.err, "belljar: execute '%s': cannot be executed in the guest\n", program.c_str());
+      break;
+    case session::EndReason::kFailed:
+      std::fprintf(context.err, "belljar: run '%s': %s\n", program.c_str(),
+                   settlement.error.empty() ? "the guest's init ended without a word" : settlement.error.c_str());
+      break;
+    default:
+      break;
+  }
+  for (const session::LimitHit& hit : settlement.limits_hit) {
+    std::fprintf(context.err, "belljar: run '%s': %s\n", program.c_str(), session::to_text(hit).c_str());
+  }
+  print_denials(context, settlement);
+  print_after(context, settlement.after);
+}
+
+int code_of_refusal(const base::Error& error) {
+  if (error.operation != "find the command") return kFailed;
+  return error.code == ENOENT ? 127 : error.code == EACCES ? 126 : kFailed;
+}
+
+int settle_refusal(const Context& context, const base::Error& error, const plan::Plan& plan, const base::Fd& file) {
+  session::Settlement settlement;
+  settlement.exit_code = code_of_refusal(error);
+  if (settlement.exit_code == 127) settlement.reason = session::EndReason::kNotFound;
+  if (settlement.exit_code == 126) settlement.reason = session::EndReason::kNotExecutable;
+  settlement.error = error.message();
+  report(context, error);
+  if (file) (void)base::write_all(file.get(), session::settlement_json(settlement, plan));
+  return settlement.exit_code;
+}
+
+}  // namespace belljar::cli
