@@ -12,11 +12,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto again = belljar::policy::parse_host_rule(belljar::policy::to_text(*rule), "");
     if (!again || *again != *rule) std::abort();
   }
+  if (const auto rule = belljar::policy::parse_deny_rule(text, "")) {
+    const auto again = belljar::policy::parse_deny_rule(belljar::policy::to_text(*rule), "");
+    if (!again || *again != *rule) std::abort();
+  }
   if (const auto host = belljar::policy::canonical_host(text)) {
     const auto again = belljar::policy::canonical_host(*host);
     if (!again || *again != *host) std::abort();
     const auto rule = belljar::policy::parse_host_rule(text, "");
-    if (!rule || !belljar::policy::matches(*rule, *host, 443)) std::abort();
+    const bool own = *host == "belljar" || host->ends_with(".belljar");  // a host, and none that a rule may name
+    if (own != !rule.has_value() || (rule && !belljar::policy::matches(*rule, *host, 443))) std::abort();
   }
   return 0;
 }
