@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -52,19 +53,7 @@ class AgentsTest : public ::testing::Test {
     write_file(home_ + "/.ssh/id_ed25519", std::string(kSecret) + "\n");
     std::filesystem::create_directories(home_ + "/.claude");
     write_file(home_ + "/.claude.json", "{}\n");
-    write_file(home_ + "/.codex/config.toml", R"(model = "test-model"
-model_provider = "test"
-[model_providers.test]
-name = "test"
-base_url = "https://model.test/v1"
-env_key = "OPENAI_API_KEY"
-wire_api = "responses"
-request_max_retries = 0
-stream_max_retries = 0
-supports_websockets = false
-[analytics]
-enabled = false
-)");
+    write_file(home_ + "/.codex/config.toml", read_text(std::string(BELLJAR_TESTS_DIR) + "/agents/codex-config.toml"));
     std::filesystem::create_directories(work_);
     must_run({.argv = {"git", "init", "-q", "."}, .cwd = work_});
     make_certificates(temp_.path(), {"model.test", "denied.test"});
@@ -78,7 +67,7 @@ enabled = false
                      {{"host-loopback", {"127.0.0.1", port_}},
                       {"host-address", {TestHosts::kHost, port_}},
                       {"direct", {TestHosts::kInternet, 443}},
-                      {"direct-name", {"model.test", 443}}}},
+                      {"direct-name", {"denied.test", 443}}}},
                     {"abstract", {{"host-abstract", abstract_}}},
                     {"through_proxy",
                      {{"model", "model.test:443"},
@@ -86,7 +75,8 @@ enabled = false
                       {"denied-address", std::string(TestHosts::kInternet) + ":443"},
                       {"proxy-to-host", "127.0.0.1:" + std::to_string(port_)}}}}
                    .dump());
-    start_model();
+    start_model({{{"write", work_ + "/made.txt"}, {"content", "made by the agent\n"}},
+                 {{"shell", "node " + work_ + "/reach.js " + work_ + "/reach.json"}}});
   }
 
   // A program of the host that listens on its loopback, and one on an abstract socket.
@@ -107,15 +97,14 @@ enabled = false
     ASSERT_EQ(::listen(unix_.get(), 8), 0);
   }
 
-  void start_model() {
+  void start_model(const json& steps) {
+    model_.reset();
     const json plan = {{"address", TestHosts::kInternet},
                        {"port", 443},
                        {"cert", temp_ / "cert.pem"},
                        {"key", temp_ / "key.pem"},
                        {"log", temp_ / "log"},
-                       {"steps",
-                        {{{"write", work_ + "/made.txt"}, {"content", "made by the agent\n"}},
-                         {{"shell", "node " + work_ + "/reach.js " + work_ + "/reach.json"}}}},
+                       {"steps", steps},
                        {"answer", kAnswer}};
     write_file(temp_ / "model.json", plan.dump());
     model_ = std::make_unique<Process>(
@@ -134,13 +123,15 @@ enabled = false
     return hosts_.as_caller(std::move(command));
   }
 
-  Output run_agent(const std::string& agent, const std::vector<std::string>& words) {
-    const std::vector<std::string> options = {"--agent", agent, "--allow-host", "model.test",
-                                              // What a person with a model API of their own has to say.
-                                              "--read", home_ + "/test-ca.pem", "--env", "ANTHROPIC_BASE_URL", "--env",
-                                              "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "--env",
-                                              "NODE_EXTRA_CA_CERTS=" + home_ + "/test-ca.pem", "--env",
-                                              "SSL_CERT_FILE=" + home_ + "/test-ca.pem", "--report", temp_ / "report"};
+  Output run_agent(const std::string& agent, const std::vector<std::string>& words,
+                   const std::vector<std::string>& more = {}) {
+    std::vector<std::string> options = {"--agent", agent, "--allow-host", "model.test",
+                                        // What a person with a model API of their own has to say.
+                                        "--read", home_ + "/test-ca.pem", "--read", home_ + "/.local", "--env",
+                                        "ANTHROPIC_BASE_URL", "--env", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+                                        "--env", "NODE_EXTRA_CA_CERTS=" + home_ + "/test-ca.pem", "--env",
+                                        "SSL_CERT_FILE=" + home_ + "/test-ca.pem", "--report", temp_ / "report"};
+    options.insert(options.end(), more.begin(), more.end());
     return run(as_person(sealed(work_, words, options)), std::chrono::seconds(120));
   }
 
@@ -219,6 +210,117 @@ TEST_F(AgentsTest, ClaudeEditsAFileAndReachesNothingElse) {
 
 TEST_F(AgentsTest, CodexEditsAFileAndReachesNothingElse) {
   expect_done_and_sealed(run_agent("codex", {"codex", "exec", "--skip-git-repo-check", "Make the file"}));
+}
+
+// What a hostile agent leaves for the next run, sealed or not, is not there; the login's and the person's own things
+// are.
+TEST_F(AgentsTest, ClaudesHistoryAndStateLastAndItsSettingsDoNot) {
+  const std::string settings = "{\"cleanupPeriodDays\": 30}\n";
+  write_file(home_ + "/.claude/settings.json", settings);
+  write_file(home_ + "/.claude.json", R"({"numStartups":5,"userID":"a","mcpServers":{"mine":{"command":"true"}}})");
+  write_file(home_ + "/.claude/.credentials.json", "{}\n");
+  std::string project = work_;
+  std::ranges::replace(project, '/', '-');
+  const std::string sessions = home_ + "/.claude/projects/" + project;
+  start_model({{{"shell",
+                 "cd ~/.claude; echo '{}' >settings.json || echo settings refused; mkdir -p hooks; "
+                 "echo '{\"env\":{\"EVIL\":\"1\"}}' >settings.local.json; echo evil >hooks/evil.sh; "
+                 "echo evil >>CLAUDE.md; mkdir -p projects/" +
+                     project + "/memory; echo evil >projects/" + project +
+                     "/memory/MEMORY.md; echo '{\"renewed\":1}' >.c; mv .c .credentials.json"}},
+               {{"shell", "claude mcp add evil -- evil; claude mcp list"}}});
+  const Output first = run_agent("claude", {"sh", "-c",
+                                            "ln ~/.claude.json ~/first; "
+                                            "claude -p --dangerously-skip-permissions 'Say yes' || exit; "
+                                            "test ~/.claude.json -ef ~/first || echo replaced by rename; "
+                                            "ls ~/.claude ~/.claude/projects/" +
+                                                project});
+  EXPECT_EQ(first.code, 0) << first.err << read_text(temp_ / "log");
+  EXPECT_THAT(first.out, HasSubstr("replaced by rename"));
+  EXPECT_THAT(read_text(temp_ / "log"), HasSubstr("settings refused"));
+  EXPECT_THAT(read_text(temp_ / "log"), HasSubstr("Added stdio MCP server evil"));
+
+  EXPECT_EQ(read_text(home_ + "/.claude/settings.json"), settings);
+  for (const char* name : {"/.claude/settings.local.json", "/.claude/hooks", "/.claude/CLAUDE.md"}) {
+    EXPECT_FALSE(std::filesystem::exists(home_ + name)) << name;
+  }
+  EXPECT_FALSE(std::filesystem::exists(sessions + "/memory"));
+  EXPECT_FALSE(std::filesystem::is_empty(sessions));
+  EXPECT_EQ(read_text(home_ + "/.claude/.credentials.json"), "{\"renewed\":1}\n");
+  const json state = json::parse(read_text(home_ + "/.claude.json"));
+  EXPECT_EQ(state["mcpServers"].dump(), R"({"mine":{"command":"true"}})");
+  EXPECT_FALSE(state.contains("projects"));
+  EXPECT_TRUE(state.contains("firstStartTime")) << state;  // its own, of the first start
+
+  // The next run goes on where the first ended, and finds none of what it planted.
+  start_model(
+      {{{"shell", "echo forgotten"}},
+       {{"shell", "echo forgotten"}},
+       {{"shell", "cd ~/.claude; cat settings.json; ls settings.local.json hooks CLAUDE.md; echo EVIL=$EVIL"}}});
+  const Output second =
+      run_agent("claude", {"claude", "-p", "--continue", "--dangerously-skip-permissions", "And now?"});
+  EXPECT_EQ(second.code, 0) << second.err;
+  const std::string log = read_text(temp_ / "log");
+  EXPECT_THAT(log, ::testing::Not(HasSubstr("forgotten")));
+  EXPECT_THAT(log, HasSubstr("cannot access 'settings.local.json'"));
+  EXPECT_THAT(log, HasSubstr("cannot access 'hooks'"));
+  EXPECT_THAT(log, HasSubstr("cannot access 'CLAUDE.md'"));
+  EXPECT_THAT(log, HasSubstr("EVIL=\\n"));
+}
+
+TEST_F(AgentsTest, CodexSessionsAndFirstLoginLastAndItsSettingsDoNot) {
+  const std::string config = read_text(home_ + "/.codex/config.toml");
+  start_model({{{"shell",
+                 "cd ~/.codex; echo evil >>config.toml || echo config refused; echo evil >AGENTS.md; "
+                 "mkdir -p skills/evil; echo '{}' >.a; mv .a auth.json"}}});
+  const Output first = run_agent("codex", {"codex", "exec", "--skip-git-repo-check", "Say yes"});
+  EXPECT_EQ(first.code, 0) << first.err << read_text(temp_ / "log");
+  EXPECT_THAT(read_text(temp_ / "log"), HasSubstr("config refused"));
+  EXPECT_EQ(read_text(home_ + "/.codex/config.toml"), config);
+  EXPECT_FALSE(std::filesystem::exists(home_ + "/.codex/AGENTS.md"));
+  EXPECT_FALSE(std::filesystem::exists(home_ + "/.codex/skills"));
+  EXPECT_EQ(read_text(home_ + "/.codex/auth.json"), "{}\n");
+  EXPECT_TRUE(std::filesystem::exists(home_ + "/.codex/sessions"));
+  std::filesystem::remove(home_ + "/.codex/auth.json");  // says nothing that the mock could use
+
+  start_model({{{"shell", "echo forgotten"}}, {{"shell", "cd ~/.codex; ls AGENTS.md skills/evil"}}});
+  const Output second = run_agent("codex", {"codex", "exec", "--skip-git-repo-check", "resume", "--last", "And now?"});
+  EXPECT_EQ(second.code, 0) << second.err;
+  const std::string log = read_text(temp_ / "log");
+  EXPECT_THAT(log, ::testing::Not(HasSubstr("forgotten")));
+  EXPECT_THAT(log, HasSubstr("cannot access 'AGENTS.md'"));
+  EXPECT_THAT(log, HasSubstr("cannot access 'skills/evil'"));
+}
+
+// nested = true: the agents' own sandboxes, with what they bring, around what they run.
+constexpr const char* kInside =
+    "echo user $(readlink /proc/self/ns/user) uid $(id -u); echo x >/usr/x || echo read-only";
+
+TEST_F(AgentsTest, ClaudesOwnSandboxWorksInsideWhenItMay) {
+  write_file(home_ + "/.claude/settings.json",
+             R"({"sandbox":{"enabled":true,"autoAllowBashIfSandboxed":true,"allowUnsandboxedCommands":false}})");
+  start_model({{{"shell", kInside}}});
+  const Output output = run_agent(
+      "claude", {"sh", "-c", "readlink /proc/self/ns/user; claude -p --dangerously-skip-permissions Go"}, {"--nested"});
+  EXPECT_EQ(output.code, 0) << output.err << read_text(temp_ / "log");
+  EXPECT_THAT(output.out, HasSubstr(kAnswer));
+  const std::string log = read_text(temp_ / "log");
+  EXPECT_THAT(log, HasSubstr("user user:["));
+  EXPECT_THAT(log, ::testing::Not(HasSubstr("user " + output.out.substr(0, output.out.find('\n'))))) << "not sandboxed";
+  EXPECT_THAT(log, HasSubstr("read-only"));
+}
+
+TEST_F(AgentsTest, CodexOwnSandboxWorksInsideWhenItMay) {
+  start_model({{{"shell", kInside}}});
+  const Output output = run_agent(
+      "codex",
+      {"sh", "-c", "readlink /proc/self/ns/user; codex exec --skip-git-repo-check --sandbox workspace-write Go"},
+      {"--nested"});
+  EXPECT_EQ(output.code, 0) << output.err << read_text(temp_ / "log");
+  const std::string log = read_text(temp_ / "log");
+  EXPECT_THAT(log, HasSubstr("user user:["));
+  EXPECT_THAT(log, ::testing::Not(HasSubstr("user " + output.out.substr(0, output.out.find('\n'))))) << "not sandboxed";
+  EXPECT_THAT(log, HasSubstr("read-only"));
 }
 
 TEST_F(AgentsTest, TheModelsCertificateIsChecked) {

@@ -94,6 +94,31 @@ TEST_F(KillTest, ARunningGuestDiesWithItsLauncher) {
   EXPECT_THAT(processes_with(marker_), IsEmpty());
 }
 
+// Nobody would be left to settle: the session ends at once, says so, and the next launch finds what was left.
+TEST_F(KillTest, ASessionWhoseSettlerIsKilledEndsAndIsRecovered) {
+  const TempDir state;
+  Command command = sealed_script(work_.path(), "trap '' TERM; echo evil >.envrc; echo ready; " + marker_);
+  command.env["XDG_STATE_HOME"] = state.path();
+  Process process(command);
+  ASSERT_EQ(process.read_line(), "ready");
+  // Of the launcher's children the one that is not init, nor what watches over bubblewrap.
+  const std::string settler =
+      run({.argv = {"sh", "-c",
+                    "for p in $(pgrep -P " + std::to_string(process.pid()) +
+                        "); do grep -qE 'belljar-(guest|watch)' /proc/$p/comm || echo $p; done"}})
+          .out;
+  ASSERT_FALSE(settler.empty());
+  ASSERT_EQ(::kill(std::stoi(settler), SIGKILL), 0);
+  const Output output = process.wait();
+  EXPECT_EQ(output.code, 125);
+  EXPECT_THAT(output.err, ::testing::HasSubstr("the process that settles the session was ended"));
+  EXPECT_TRUE(everything_gone());
+  EXPECT_THAT(processes_with(marker_), IsEmpty());
+  Command next = sealed_script(work_.path(), "test -e .envrc && echo there");
+  next.env["XDG_STATE_HOME"] = state.path();
+  EXPECT_EQ(run(next).out, "");
+}
+
 TEST_F(KillTest, AGuestDiesWithALauncherKilledAtAnyMomentOfTheSetUp) {
   // The whole set-up takes some milliseconds; the moments are spread over it and beyond, never twice the same.
   std::mt19937 random(std::random_device{}());

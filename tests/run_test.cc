@@ -132,7 +132,8 @@ TEST_F(RunTest, InheritsNothingElse) {
   const base::Fd secret(::open("/etc/hostname", O_RDONLY | O_CLOEXEC));
   Command command = sealed_script(work_.path(), "ls /proc/self/fd");
   command.before_exec = [&] { return ::dup2(secret.get(), 9) == 9 && ::dup2(secret.get(), 200) == 200; };
-  EXPECT_EQ(run(command).out, "0\n1\n2\n3\n");  // 3 is ls reading the folder
+  const Output output = run(command);
+  EXPECT_EQ(output.out, "0\n1\n2\n3\n") << output.err;  // 3 is ls reading the folder
 }
 
 TEST_F(RunTest, PassesSignalsOn) {

@@ -14,6 +14,7 @@
 
 #include "support/belljar.h"
 #include "support/process.h"
+#include "support/seat.h"
 #include "support/temp_dir.h"
 
 namespace belljar::testing {
@@ -21,69 +22,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// A pseudo-terminal with a program on it, seen from the person's side.
-class Seat {
- public:
-  Seat() : master_(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
-    std::array<char, 64> name{};
-    if (!master_ || ::grantpt(master_.get()) != 0 || ::unlockpt(master_.get()) != 0 ||
-        ::ptsname_r(master_.get(), name.data(), name.size()) != 0) {
-      std::abort();
-    }
-    slave_ = base::Fd(::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
-    resize(33, 101);
-  }
-
-  void start(Command command) {
-    command.in = command.out = command.err = Stream::from(slave_.get());
-    command.new_terminal_session = true;
-    process_.emplace(command);
-  }
-  Process& process() { return *process_; }
-
-  void type(std::string_view keys) const {
-    ASSERT_EQ(::write(master_.get(), keys.data(), keys.size()), ssize_t(keys.size()));
-  }
-  void resize(unsigned short rows, unsigned short columns) const {
-    const winsize size{rows, columns, 0, 0};
-    ASSERT_EQ(::ioctl(master_.get(), TIOCSWINSZ, &size), 0);
-  }
-  [[nodiscard]] termios modes() const {
-    termios out{};
-    EXPECT_EQ(::tcgetattr(slave_.get(), &out), 0);
-    return out;
-  }
-
-  // Waits until the screen has shown `text` since the last wait that found its text.
-  ::testing::AssertionResult shows(const std::string& text) {
-    const bool seen = eventually([&] {
-      read_some();
-      return screen_.find(text, from_) != std::string::npos;
-    });
-    if (!seen) return ::testing::AssertionFailure() << "'" << text << "' did not come; the screen has:\n" << screen_;
-    from_ = screen_.find(text, from_) + text.size();
-    return ::testing::AssertionSuccess();
-  }
-  [[nodiscard]] const std::string& screen() const { return screen_; }
-
- private:
-  void read_some() {
-    pollfd wait{master_.get(), POLLIN, 0};
-    while (::poll(&wait, 1, 10) > 0 && (wait.revents & POLLIN) != 0) {
-      std::array<char, 4096> buffer{};
-      const ssize_t n = ::read(master_.get(), buffer.data(), buffer.size());
-      if (n <= 0) return;
-      screen_.append(buffer.data(), static_cast<size_t>(n));
-    }
-  }
-
-  base::Fd master_;
-  base::Fd slave_;
-  std::optional<Process> process_;
-  std::string screen_;
-  size_t from_ = 0;
-};
 
 bool same_modes(const termios& one, const termios& other) {
   return one.c_iflag == other.c_iflag && one.c_oflag == other.c_oflag && one.c_cflag == other.c_cflag &&
@@ -103,7 +41,10 @@ TEST_F(TerminalTest, IsOneOfTheGuestsOwn) {
 }
 
 TEST_F(TerminalTest, FollowsTheWindow) {
-  seat_.start(sealed_script(work_.path(), "trap 'stty size; exit 5' WINCH; echo ready; while :; do sleep 0.05; done"));
+  // The signal of the first size may come after the program is there.
+  seat_.start(sealed_script(work_.path(),
+                            "trap 'test \"$(stty size)\" = \"50 60\" && stty size && exit 5' WINCH; echo ready; "
+                            "while :; do sleep 0.05; done"));
   ASSERT_TRUE(seat_.shows("ready"));
   seat_.resize(50, 60);
   EXPECT_TRUE(seat_.shows("50 60"));
@@ -165,15 +106,17 @@ TEST_F(TerminalTest, SuspendsAndContinuesUnderAShell) {
   shell.env["HISTFILE"] = "/dev/null";
   seat_.start(shell);
   ASSERT_TRUE(seat_.shows("prompt> "));
-  seat_.type(belljar_program() + " run -- cat\r");
-  ASSERT_TRUE(seat_.shows("run -- cat"));
+  // Keys that come before the command is there are nobody's, so it says when it is; its own line does not show the
+  // word.
+  seat_.type(belljar_program() + " run -- sh -c 'echo rea\"\"dy; exec cat'\r");
+  ASSERT_TRUE(seat_.shows("ready\r\n"));
   seat_.type("hello\r");
   ASSERT_TRUE(seat_.shows("hello\r\nhello"));
   seat_.type("\x1a");
   ASSERT_TRUE(seat_.shows("Stopped"));
   ASSERT_TRUE(seat_.shows("prompt> "));
   seat_.type("fg\r");
-  ASSERT_TRUE(seat_.shows("run -- cat"));
+  ASSERT_TRUE(seat_.shows("exec cat"));
   seat_.type("again\r");
   ASSERT_TRUE(seat_.shows("again\r\nagain"));
   seat_.type("\x04");
@@ -199,6 +142,106 @@ TEST_F(TerminalTest, CannotBeTypedInto) {
   seat_.start(sealed(work_.path(),
                      {"perl", "-e", "$c = 'x'; print ioctl(STDIN, 0x5412, $c) ? 'typed' : 'refused ' . ($! + 0)"}));
   EXPECT_TRUE(seat_.shows("refused 1"));
+  EXPECT_EQ(seat_.process().wait().code, 0);
+}
+
+// kill -9 leaves belljar no time for anything.
+TEST_F(TerminalTest, IsAsItWasWhenTheLauncherWasKilled) {
+  const termios before = seat_.modes();
+  seat_.start(sealed_script(work_.path(), "printf '\\033[?1000h\\033[?25l'; echo ready; sleep 30"));
+  ASSERT_TRUE(seat_.shows("ready"));
+  ASSERT_FALSE(same_modes(before, seat_.modes())) << "raw while it runs, else this test shows nothing";
+  seat_.process().signal(SIGKILL);
+  EXPECT_EQ(seat_.process().wait().code, 128 + SIGKILL);
+  EXPECT_TRUE(eventually([&] { return same_modes(before, seat_.modes()); }));
+  // And the mouse is no longer reported, the cursor is shown.
+  EXPECT_TRUE(seat_.shows("\x1b[?1000;"));
+  EXPECT_TRUE(seat_.shows("l"));
+  EXPECT_TRUE(seat_.shows("\x1b[?25;7h"));
+}
+
+TEST_F(TerminalTest, StaysAsTheShellHasItWhenTheLauncherIsKilledWhileItIsStopped) {
+  const termios before = seat_.modes();
+  seat_.start(sealed_script(work_.path(), "echo ready; kill -STOP $$; sleep 30"));
+  ASSERT_TRUE(seat_.shows("ready"));
+  ASSERT_TRUE(eventually([&] { return same_modes(before, seat_.modes()); }));
+  seat_.process().signal(SIGKILL);
+  EXPECT_EQ(seat_.process().wait().code, 128 + SIGKILL);
+  EXPECT_TRUE(same_modes(before, seat_.modes()));
+  EXPECT_THAT(seat_.screen(), Not(HasSubstr("\x1b[?1000;")));
+}
+
+// ---- what reaches the screen ----
+
+// What a hostile command prints, and what of it shows.
+constexpr const char* kHostile =
+    "printf "
+    "'a\\033]52;c;?\\007b\\033Ptmux;\\033\\033]52;c;?\\007\\033\\\\c\\033[21td\\033]8;;file:///"
+    "\\007e\\005f\\302\\23321tx'; "
+    "printf '\\033'; sleep 0.1; printf ']52;c;?'; sleep 0.1; printf '\\007g\\033]2;title\\007\\033[31mred\\033[0m "
+    "end\\n'";
+constexpr const char* kHarmless = "abcdefxg\x1b]2;title\x07\x1b[31mred\x1b[0m end\r\n";
+
+TEST_F(TerminalTest, ScreenGetsNoSequenceThatIsForbidden) {
+  seat_.start(sealed_script(work_.path(), kHostile));
+  EXPECT_TRUE(seat_.shows(kHarmless));
+  EXPECT_EQ(seat_.process().wait().code, 0);
+  EXPECT_EQ(seat_.screen(), kHarmless);
+}
+
+// This test would see it: without Belljar the same bytes arrive.
+TEST_F(TerminalTest, ScreenWithoutTheFilterGetsThemAll) {
+  Command command{{"/bin/sh", "-c", kHostile}};
+  command.cwd = work_.path();
+  seat_.start(command);
+  EXPECT_TRUE(seat_.shows(" end"));
+  EXPECT_THAT(seat_.screen(), HasSubstr("\x1b]52;c;?\x07"));
+  EXPECT_EQ(seat_.process().wait().code, 0);
+}
+
+TEST_F(TerminalTest, ScreenIsFilteredWhenOnlyOutputOrErrorsAreATerminal) {
+  for (const char* redirected : {" </dev/null", " </dev/null 2>errors", " </dev/null 1>&2", " </dev/null 2>/dev/tty"}) {
+    Seat seat;
+    const std::string script = work_ / "script";
+    write_file(script, kHostile);
+    Command command{{"/bin/sh", "-c", belljar_program() + " run -- /bin/sh ./script" + redirected}};
+    command.cwd = work_.path();
+    seat.start(command);
+    EXPECT_TRUE(seat.shows(kHarmless)) << redirected;
+    EXPECT_EQ(seat.process().wait().code, 0);
+    EXPECT_EQ(seat.screen(), kHarmless) << redirected;
+  }
+}
+
+TEST_F(TerminalTest, ScreenGetsTheClipboardOnlyWhenThePolicySaysSo) {
+  const std::string script = "printf 'a\\033]52;c;aGk=\\007b\\033]52;c;?\\007c\\n'";
+  seat_.start(sealed_script(work_.path(), script));
+  EXPECT_TRUE(seat_.shows("abc\r\n"));
+  EXPECT_EQ(seat_.process().wait().code, 0);
+  Seat other;
+  other.start(sealed_script(work_.path(), script, {"--clipboard", "allow"}));
+  EXPECT_TRUE(other.shows("clipboard = allow"));
+  EXPECT_TRUE(
+      other.shows("a\x1b]52;c;aGk=\x07"
+                  "bc\r\n"));
+  EXPECT_EQ(other.process().wait().code, 0);
+}
+
+// A killed program cannot say that the mouse shall be left alone again.
+TEST_F(TerminalTest, ScreenIsLeftWithoutModesOfTheCommands) {
+  seat_.start(sealed_script(work_.path(), "printf '\\033[?1049h\\033[?1000h\\033[?25l\\033[>1u'; kill -9 $$"));
+  EXPECT_TRUE(seat_.shows("\x1b[>1u\x1b[<1u\x1b[?25h\x1b[?1000l\x1b[?1049l"));
+  EXPECT_EQ(seat_.process().wait().code, 128 + SIGKILL);
+}
+
+TEST_F(TerminalTest, ScreenLetsQuestionsThatProgramsNeedBeAnswered) {
+  const std::string script =
+      "stty raw -echo; printf 'ask\\033[c'; head -c 7 | od -An -c | tr -d ' \\n'; stty cooked; echo; echo end";
+  seat_.start(sealed_script(work_.path(), script));
+  ASSERT_TRUE(seat_.shows("ask\x1b[c"));
+  seat_.type("\x1b[?62;c");
+  EXPECT_TRUE(seat_.shows("033[?62;c"));
+  EXPECT_TRUE(seat_.shows("end"));
   EXPECT_EQ(seat_.process().wait().code, 0);
 }
 

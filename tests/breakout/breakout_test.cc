@@ -59,9 +59,11 @@ class BreakoutTest : public ::testing::TestWithParam<Folder> {
     fs::create_directories(work());
     write_file(outside() + "/secret", kSecret);
     write_file(reading() + "/file", "read only\n");
-    write_file(temp_ / "policy.toml",
-               "[limits]\nscratch_bytes = \"8MiB\"\nscratch_files = 2000\nfile_bytes = \"12MiB\"\nprocesses = 64\n"
-               "open_files = 256\n");
+    write_file(
+        temp_ / "policy.toml",
+        std::string("[limits]\nscratch_bytes = \"8MiB\"\nfile_bytes = \"12MiB\"\nprocesses = 64\nopen_files = 256\n") +
+            (by_bubblewrap() ? "" : "scratch_files = 2000\n"));
+    std::filesystem::create_directory(home());
     must_run({.argv = {"git", "init", "-q", "."}, .env = {{"HOME", home()}}, .cwd = work()});
     write_file(work() + "/replacement", "replaced\n");
     fs::copy(BELLJAR_HOSTILE, work() + "/hostile");
@@ -93,6 +95,11 @@ class BreakoutTest : public ::testing::TestWithParam<Folder> {
                                  "reading=" + reading(),
                                  std::string("proxy=") + kProxyPort};
     out.insert(out.end(), facts_.begin(), facts_.end());
+    // What the bwrap tier does not promise (docs/bwrap.md): it counts no files of scratch, and devices are not mounted
+    // read-only.
+    if (by_bubblewrap()) {
+      out.emplace_back("skip=files-in-temporary,files-in-shared-memory,change-the-times-of-a-device");
+    }
     return out;
   }
 

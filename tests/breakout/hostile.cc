@@ -27,9 +27,10 @@ constexpr Group kGroups[] = {{"set-id", set_id_attempts},        {"files", file_
 
 constexpr unsigned kPatience = 60;  // seconds
 
-// Those of `only=NAME,NAME`, or all.
+// Those of `only=NAME,NAME`, or all; but none of `skip=NAME,NAME`.
 bool is_wanted(const std::string& name) {
   const std::string only = fact("only");
+  if (("," + fact("skip") + ",").find("," + name + ",") != std::string::npos) return false;
   return only.empty() || ("," + only + ",").find("," + name + ",") != std::string::npos;
 }
 

@@ -15,9 +15,15 @@ std::string belljar_program() {
   return chosen != nullptr ? chosen : BELLJAR_PROGRAM;
 }
 
+bool by_bubblewrap() {
+  const char* mode = std::getenv("BELLJAR_TEST_MODE");
+  return mode != nullptr && std::string_view(mode) == "bwrap";
+}
+
 Command sealed(const std::string& folder, const std::vector<std::string>& words,
                const std::vector<std::string>& options) {
   Command command{.argv = {belljar_program(), "run"}, .cwd = folder};
+  if (const char* mode = std::getenv("BELLJAR_TEST_MODE")) command.argv.insert(command.argv.end(), {"--mode", mode});
   command.argv.insert(command.argv.end(), options.begin(), options.end());
   command.argv.emplace_back("--");
   command.argv.insert(command.argv.end(), words.begin(), words.end());

@@ -11,7 +11,10 @@ namespace belljar::testing {
 // The built program: $BELLJAR, else the one beside the tests.
 [[nodiscard]] std::string belljar_program();
 
-// `belljar run OPTIONS -- WORDS` in `folder`.
+// True when the test is run once more over the bwrap tier: $BELLJAR_TEST_MODE says so.
+[[nodiscard]] bool by_bubblewrap();
+
+// `belljar run OPTIONS -- WORDS` in `folder`, in the mode that $BELLJAR_TEST_MODE names, if any.
 [[nodiscard]] Command sealed(const std::string& folder, const std::vector<std::string>& words,
                              const std::vector<std::string>& options = {});
 

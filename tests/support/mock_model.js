@@ -1,9 +1,9 @@
 // A model API on HTTPS, as far as Claude Code (/v1/messages) and Codex (/v1/responses) need one: both streamed.
 // usage: node mock_model.js PLAN.json, with
 //   { "address": "45.45.45.2", "port": 443, "cert": FILE, "key": FILE, "log": FILE,
-//     "steps": [{ "write": PATH, "content": TEXT } | { "shell": SCRIPT } ...], "answer": TEXT }
+//     "steps": [{ "write": PATH, "content": TEXT } | { "shell": SCRIPT } | { "read": PATH } ...], "answer": TEXT }
 // Every conversation is led through the steps, each asked for with a tool that the agent itself offers, then given the
-// answer. Which step comes next is read off the conversation (the tool results it holds), so nothing is remembered.
+// answer, in which {result} stands for the last tool result. Which step comes next is read off the conversation (the tool results it holds), so nothing is remembered.
 // The log gets one JSON object a line: requests as they come, tool results as the agent sends them.
 'use strict';
 const fs = require('fs');
@@ -13,6 +13,8 @@ const plan = JSON.parse(fs.readFileSync(process.argv[2], 'utf8'));
 const log = (entry) => fs.appendFileSync(plan.log, JSON.stringify(entry) + '\n');
 const textOf = (content) =>
   typeof content === 'string' ? content : (content || []).map((part) => part.text || part.output || '').join('');
+
+const answerTo = (result) => plan.answer.replace('{result}', () => result);
 
 // Sends server-sent events, each with its type as the event's name.
 function stream(response, events) {
@@ -25,6 +27,7 @@ function stream(response, events) {
 
 function anthropicCall(step) {
   if (step.write !== undefined) return { name: 'Write', input: { file_path: step.write, content: step.content } };
+  if (step.read !== undefined) return { name: 'Read', input: { file_path: step.read } };
   return { name: 'Bash', input: { command: step.shell, description: 'Run the step of the test' } };
 }
 
@@ -50,7 +53,7 @@ function anthropic(body, response) {
   if (results.length) log({ result: results.length, text: textOf(results.at(-1).content), error: !!results.at(-1).is_error });
   const step = offered.size ? plan.steps[results.length] : undefined;
   if (step === undefined) {
-    const text = offered.size ? plan.answer : 'A title';
+    const text = offered.size ? answerTo(results.length ? textOf(results.at(-1).content) : '') : 'A title';
     if (!body.stream) {
       response.writeHead(200, { 'content-type': 'application/json' });
       response.end(JSON.stringify({ id: 'msg_test', type: 'message', role: 'assistant', model: body.model,
@@ -69,10 +72,17 @@ function anthropic(body, response) {
 
 // ---- OpenAI ----
 
+// Some models are offered their tools by the conversation, in groups.
+function openaiTools(body) {
+  const grouped = body.input.filter((item) => item.type === 'additional_tools').flatMap((item) => item.tools);
+  return [...(body.tools || []), ...grouped.flatMap((group) =>
+    (group.tools || []).map((tool) => ({ ...tool, namespace: group.name })))];
+}
+
 // The item that asks for `step` with whichever of its tools this Codex offers.
 function openaiCall(step, tools, id) {
   const named = new Map(tools.map((tool) => [tool.name, tool]));
-  let script = step.shell;
+  let script = step.read === undefined ? step.shell : `cat ${step.read}`;
   if (step.write !== undefined) {
     const patch = `*** Begin Patch\n*** Add File: ${step.write}\n` +
       step.content.replace(/\n$/, '').split('\n').map((line) => `+${line}\n`).join('') + '*** End Patch\n';
@@ -85,6 +95,12 @@ function openaiCall(step, tools, id) {
         arguments: JSON.stringify({ input: patch }) };
     }
     script = `apply_patch <<'PATCH'\n${patch}PATCH\n`;
+  }
+  // One tool that runs JavaScript, from which the others are called.
+  const code = named.get('exec');
+  if (code && code.type === 'custom') {
+    return { type: 'custom_tool_call', id: `ctc_${id}`, call_id: `call_${id}`, name: 'exec', namespace: code.namespace,
+      input: `text((await tools.exec_command(${JSON.stringify({ cmd: script, yield_time_ms: 20000 })})).output);` };
   }
   const shells = {
     exec_command: { cmd: script, yield_time_ms: 20000 },
@@ -103,8 +119,8 @@ function openai(body, response) {
   const step = plan.steps[results.length];
   const item = step === undefined
     ? { type: 'message', id: 'msg_test', role: 'assistant', status: 'completed',
-      content: [{ type: 'output_text', text: plan.answer, annotations: [] }] }
-    : openaiCall(step, body.tools || [], results.length);
+      content: [{ type: 'output_text', text: answerTo(results.length ? textOf(results.at(-1).output) : ''), annotations: [] }] }
+    : openaiCall(step, openaiTools(body), results.length);
   const base = { id: `resp_${results.length}`, object: 'response', model: body.model, output: [] };
   stream(response, [
     { type: 'response.created', response: { ...base, status: 'in_progress' } },

@@ -147,14 +147,16 @@ void Process::signal(int number) const {
 
 std::optional<std::string> Process::read_line(std::chrono::seconds patience) {
   const auto end = Clock::now() + patience;
-  while (true) {
+  for (bool more = true;;) {
     if (const size_t newline = output_.out.find('\n'); newline != std::string::npos) {
       std::string line = output_.out.substr(0, newline);
       output_.out.erase(0, newline + 1);
       return line;
     }
+    if (!more) return std::nullopt;
     pollfd wanted{.fd = out_.get(), .events = POLLIN, .revents = 0};
-    if (!out_ || ::poll(&wanted, 1, left(end)) <= 0 || !drain(out_, output_.out)) return std::nullopt;
+    // The last line and the end may come together.
+    more = out_ && ::poll(&wanted, 1, left(end)) > 0 && drain(out_, output_.out);
   }
 }
 

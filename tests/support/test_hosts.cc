@@ -86,7 +86,9 @@ TestHosts::~TestHosts() {
 }
 
 Process TestHosts::start(Command command) const {
-  command.before_exec = [this] { return ::setns(internet_net_.get(), CLONE_NEWNET) == 0; };
+  command.before_exec = [this, then = command.before_exec] {
+    return ::setns(internet_net_.get(), CLONE_NEWNET) == 0 && (!then || then());
+  };
   return Process(command);
 }
 
@@ -105,6 +107,11 @@ void TestHosts::cover_file(const std::string& target, const std::string& source)
   if (error) return;
   must(::mount(source.c_str(), real.c_str(), nullptr, MS_BIND, nullptr) == 0, target.c_str());
   covered_.push_back(real);
+}
+
+// What covers the host's file; where there was none to cover, nobody reads it.
+void TestHosts::set_name_servers(const std::string& resolv_conf) const {
+  write_file(temp_ / "resolv.conf", resolv_conf);
 }
 
 void TestHosts::show(const std::string& source, const std::string& target) {

@@ -37,6 +37,9 @@ class TestHosts {
   // A folder on disk at /home/NAME, owned by the caller; removed with this object.
   [[nodiscard]] std::string home() const { return "/home/belljar-tester"; }
 
+  // Rewrites resolv.conf in place, for this test alone.
+  void set_name_servers(const std::string& resolv_conf) const;
+
   // Shows a folder of the host at `target` too.
   void show(const std::string& source, const std::string& target);
 

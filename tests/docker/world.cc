@@ -1,0 +1,71 @@
+#include "docker/world.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace belljar::testing {
+namespace {
+
+std::unique_ptr<DockerWorld>& the_world() {
+  static std::unique_ptr<DockerWorld> world;
+  return world;
+}
+
+}  // namespace
+
+std::vector<tiers::docker::Owned> session_containers() {
+  const auto found =
+      DockerWorld::get().engine().containers_with("belljar.session", base::Deadline::after(std::chrono::seconds(60)));
+  if (found) return *found;
+  ADD_FAILURE() << found.error().message();
+  return {};
+}
+
+void remove_session_containers() {
+  for (const tiers::docker::Owned& one : session_containers()) {
+    (void)DockerWorld::get().engine().ask("DELETE", "/containers/" + one.id + "?force=1&v=1",
+                                          base::Deadline::after(std::chrono::seconds(60)));
+  }
+}
+
+DockerWorld& DockerWorld::get() {
+  if (!the_world()) the_world().reset(new DockerWorld);
+  return *the_world();
+}
+
+void DockerWorld::end() {
+  the_world().reset();
+}
+
+DockerWorld::DockerWorld() {
+  const auto die = [](const std::string& why) {
+    std::fprintf(stderr, "%s\n", why.c_str());
+    std::abort();
+  };
+  if (!test_engine_.there()) die("no container engine: run as root, or set BELLJAR_TEST_ENGINE to a socket");
+  const auto deadline = base::Deadline::after(std::chrono::seconds(60));
+  auto engine = tiers::docker::Engine::open(test_engine_.socket(), deadline);
+  if (!engine) die(engine.error().message());
+  engine_ = std::make_unique<tiers::docker::Engine>(std::move(*engine));
+  const TempDir temp;
+  make_busybox_root(temp / "root.tar");
+  const base::Fd file(::open((temp / "root.tar").c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat found{};
+  ::fstat(file.get(), &found);
+  for (const char* tag : {"belljar-test:other", kImage}) {
+    ::lseek(file.get(), 0, SEEK_SET);
+    const std::string other = tag == std::string(kImage) ? "" : "other-";
+    const auto id =
+        engine_->import_image(file.get(), static_cast<uint64_t>(found.st_size), tag,
+                              {"ENV PATH=/usr/local/bin:/bin", "LABEL made-by=" + other + "tests"}, deadline);
+    if (!id) die(id.error().message());
+    image_id_ = *id;
+  }
+}
+
+}  // namespace belljar::testing

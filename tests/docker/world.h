@@ -1,0 +1,39 @@
+// What the tests with a container engine share: one engine and its images, for one test program.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "docker/engine.h"
+#include "tiers/docker/engine.h"
+
+namespace belljar::testing {
+
+class DockerWorld {
+ public:
+  static constexpr const char* kImage = "belljar-test:busybox";
+
+  // Made at the first call; ends with the program. Aborts without an engine.
+  static DockerWorld& get();
+  // Ends the engine; the program calls it last.
+  static void end();
+
+  [[nodiscard]] const tiers::docker::Engine& engine() const { return *engine_; }
+  [[nodiscard]] const std::string& socket() const { return test_engine_.socket(); }
+  // Of kImage: a static busybox with PATH=/usr/local/bin:/bin.
+  [[nodiscard]] const std::string& image_id() const { return image_id_; }
+
+ private:
+  DockerWorld();
+  TestEngine test_engine_;
+  std::unique_ptr<tiers::docker::Engine> engine_;
+  std::string image_id_;
+};
+
+// The containers of sessions that the world's engine has. The test fails when it cannot say.
+[[nodiscard]] std::vector<tiers::docker::Owned> session_containers();
+// What a failed case has left of them.
+void remove_session_containers();
+
+}  // namespace belljar::testing

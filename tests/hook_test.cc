@@ -1,0 +1,336 @@
+// The hook as an agent meets it: its callbacks reach the control host, and nothing else does.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/belljar.h"
+#include "support/host_service.h"
+#include "support/process.h"
+#include "support/temp_dir.h"
+#include "support/test_hosts.h"
+
+namespace belljar::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+// A control host on this host's loopback. It answers /redirect with one, and every other path alike.
+class ControlHost {
+ public:
+  ControlHost() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
+    EXPECT_EQ(::listen(listener_.get(), 64), 0);
+    EXPECT_EQ(::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &length), 0);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~ControlHost() { stop(); }
+
+  [[nodiscard]] std::string authority() const { return "127.0.0.1:" + std::to_string(port_); }
+  [[nodiscard]] std::string url(const std::string& path = "/hook") const { return "http://" + authority() + path; }
+  // Every request so far, whole.
+  std::vector<std::string> requests() {
+    const std::lock_guard lock(mutex_);
+    return requests_;
+  }
+  void stop() {
+    if (!thread_.joinable()) return;
+    ::shutdown(listener_.get(), SHUT_RDWR);
+    thread_.join();
+  }
+
+ private:
+  void serve() {
+    for (;;) {
+      const base::Fd peer(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!peer) return;
+      std::string text = read_request(peer.get());
+      const bool redirect = text.contains(" /redirect ");
+      {
+        const std::lock_guard lock(mutex_);
+        requests_.push_back(std::move(text));
+      }
+      const std::string answer =
+          redirect ? "HTTP/1.1 308 Moved\r\nLocation: " + url("/api") + "\r\nContent-Length: 0\r\n\r\n"
+                   : "HTTP/1.1 200 OK\r\nContent-Length: 7\r\nConnection: close\r\n\r\ncontrol";
+      [[maybe_unused]] const ssize_t n = ::send(peer.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+    }
+  }
+  static std::string read_request(int peer) {
+    std::string text;
+    std::array<char, 65536> chunk{};
+    for (;;) {
+      const size_t end = text.find("\r\n\r\n");
+      const size_t at = text.find("Content-Length: ");
+      const size_t body = at == std::string::npos ? 0 : std::stoul(text.substr(at + 16));
+      if (end != std::string::npos && text.size() >= end + 4 + body) return text;
+      const ssize_t n = ::recv(peer, chunk.data(), chunk.size(), 0);
+      if (n <= 0) return text;
+      text.append(chunk.data(), static_cast<size_t>(n));
+    }
+  }
+
+  base::Fd listener_;
+  uint16_t port_ = 0;
+  std::mutex mutex_;
+  std::vector<std::string> requests_;
+  std::thread thread_;
+};
+
+class HookTest : public ::testing::Test {
+ protected:
+  static constexpr const char* kToken = "tok3n-tok3n-tok3n";
+
+  Output script(const std::string& text, std::vector<std::string> options = {}, const std::string& path = "/hook") {
+    options.insert(options.begin(), {"--hook-url", control_.url(path), "--hook-token-env", "CONTROL_TOKEN"});
+    Command command = sealed_script(work_.path(), text, options);
+    command.env["CONTROL_TOKEN"] = kToken;
+    return run(command);
+  }
+  TempDir work_;
+  ControlHost control_;
+};
+
+TEST_F(HookTest, CallbacksReachTheControlHostByEveryWay) {
+  const std::string curl = "curl -sS --max-time 20 -H 'Content-Type: application/json' -d '{\"a\":1}' ";
+  const Output output = script(curl + "\"$BELLJAR_HOOK_URL\"; echo; " +                    // as a proxy's client
+                                   curl + "--noproxy '' " + control_.url() + "; echo; " +  // by its own name
+                                   curl + "--noproxy '*' " + control_.url() + "; echo; " + curl +
+                                   "--noproxy '*' \"$BELLJAR_HOOK_URL\"; echo; " +  // knowing no proxy
+                                   curl + "--socks5-hostname \"${http_proxy#http://}\" \"$BELLJAR_HOOK_URL\"",
+                               {"--report", work_ / "end.json"});
+  EXPECT_EQ(output.out, "control\ncontrol\ncontrol\ncontrol\ncontrol") << output.err;
+  const std::string session = nlohmann::json::parse(read_text(work_ / "end.json"))["session"];
+  const std::string wanted = "POST /hook HTTP/1.1\r\nHost: " + control_.authority() +
+                             "\r\nContent-Type: application/json\r\nContent-Length: 7\r\nAuthorization: Bearer " +
+                             std::string(kToken) + "\r\nBelljar-Session: " + session +
+                             "\r\nConnection: close\r\n\r\n{\"a\":1}";
+  EXPECT_THAT(control_.requests(), ElementsAre(wanted, wanted, wanted, wanted, wanted));
+}
+
+TEST_F(HookTest, TheGuestNeverSeesTheToken) {
+  const Output output = script(
+      "env; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'; find /run /tmp . -type f -exec cat {} + "
+      "2>/dev/null; curl -s -d '{}' \"$BELLJAR_HOOK_URL\"",
+      {"--report", work_ / "end.json"});
+  EXPECT_THAT(output.out, AllOf(HasSubstr("BELLJAR_HOOK_URL=http://hook.belljar/hook"), HasSubstr("control"),
+                                Not(HasSubstr(kToken))));
+  EXPECT_THAT(control_.requests().at(0), HasSubstr(kToken));
+  EXPECT_THAT(read_text(work_ / "end.json"), Not(HasSubstr(kToken)));
+  EXPECT_THAT(script("true", {"--env", "CONTROL_TOKEN"}).err, HasSubstr("the guest would get it as CONTROL_TOKEN"));
+}
+
+TEST_F(HookTest, NothingElseOfThatHostIsReached) {
+  const ControlHost other;
+  const std::string code = "curl -s -o /dev/null -w '%{http_code} ' --max-time 20 --noproxy '' ";
+  const Output output =
+      script(code + control_.url() + "; " + code + "-X PUT -d x " + control_.url() + "; " + code + "-d x " +
+             control_.url("/") + "; " + code + "-d x " + control_.url("/hook/api") + "; " + code + "-d x '" +
+             control_.url("/hook?x") + "'; " + code + "--path-as-is -d x " + control_.url("/hook/../api") + "; " +
+             code + "-d x " + other.url() + "; " + code + "-d x http://hook.belljar/api; " + code +
+             "-d x http://localhost:" + control_.authority().substr(10) + "/hook; " + code + "-p -d x " +
+             control_.url() + "; " + code + "-d x http://hook.belljar:81/hook; true");
+  EXPECT_EQ(output.out, "403 403 403 403 403 403 403 403 403 000 403 ") << output.err;
+  // Around the proxy: another port of the guest's own loopback, where nobody is; what is no callback on the hook's.
+  const Output direct = script("curl -sS --max-time 20 --noproxy '*' -d x " + other.url() +
+                               " 2>&1; curl -sS --max-time 20 --noproxy '*' " + control_.url() +
+                               " 2>&1; curl -sS --max-time 20 --noproxy '*' -d x " + control_.url("/api") +
+                               " 2>&1; curl -sSk --max-time 20 --noproxy '*' https://" + control_.authority() +
+                               "/hook 2>&1; "
+                               "curl -sS --max-time 20 --noproxy '*' -d x http://hook.belljar/api 2>&1; "
+                               "curl -sSk --max-time 20 --noproxy '*' https://hook.belljar:80/hook 2>&1; true");
+  EXPECT_THAT(direct.out, AllOf(HasSubstr("onnect"), HasSubstr("method_not_allowed"), HasSubstr("path_not_allowed"),
+                                Not(HasSubstr("control"))));
+  EXPECT_THAT(control_.requests(), IsEmpty());
+}
+
+TEST_F(HookTest, WithoutAHookTheSameRequestsFail) {
+  const Output output = run(sealed_script(work_.path(),
+                                          "echo \"[$BELLJAR_HOOK_URL]\"; command -v belljar; curl -s -o /dev/null -w "
+                                          "'%{http_code}' --noproxy '' -d x " +
+                                              control_.url() + "; true"));
+  EXPECT_EQ(output.out, "[]\n403");
+  EXPECT_THAT(control_.requests(), IsEmpty());
+}
+
+TEST_F(HookTest, SizeAndRateAreBoundedAndNoRedirectIsFollowed) {
+  const std::string code = "curl -s -o /dev/null -w '%{http_code}\\n' --max-time 20 ";
+  const Output large = script("head -c 1048577 /dev/zero >b; " + code +
+                              "--data-binary @b \"$BELLJAR_HOOK_URL\"; head -c "
+                              "1048576 /dev/zero >b; " +
+                              code + "--data-binary @b \"$BELLJAR_HOOK_URL\"; " + code +
+                              "-H 'Transfer-Encoding: chunked' -d x \"$BELLJAR_HOOK_URL\"");
+  EXPECT_EQ(large.out, "413\n200\n411\n") << large.err;
+  const Output moved = script(code + "-L --post301 --post302 -d x \"$BELLJAR_HOOK_URL\"", {}, "/redirect");
+  EXPECT_EQ(moved.out, "502\n");
+  const size_t before = control_.requests().size();
+  EXPECT_EQ(before, 2U);
+  const Output many = script(
+      "curl -s -o /dev/null -d x -w '%{http_code}\\n' \"$BELLJAR_HOOK_URL#[1-700]\" | sort | uniq -c | sed 's/^ *//'");
+  EXPECT_THAT(many.out, HasSubstr(" 429\n"));
+  // 600 at once, and what a minute brings back meanwhile.
+  EXPECT_LT(control_.requests().size() - before, 690U);
+  EXPECT_GE(control_.requests().size() - before, 600U);
+}
+
+TEST_F(HookTest, AnAgentThatOnlyRunsCommandsNotifies) {
+  const Output output = script(
+      "belljar notify Stop </dev/null && echo && printf '{\"tool\": \"x\"}' | belljar notify PermissionRequest && echo "
+      "&& "
+      "belljar notify '{\"type\": \"turn\"}' </dev/null && echo && printf 'two\\nlines\"' | belljar notify Note");
+  EXPECT_EQ(output.out, "control\ncontrol\ncontrol\ncontrol") << output.err;
+  std::vector<std::string> bodies;
+  for (const std::string& request : control_.requests()) {
+    EXPECT_THAT(request, HasSubstr(kToken));
+    bodies.push_back(request.substr(request.find("\r\n\r\n") + 4));
+  }
+  EXPECT_THAT(bodies,
+              ElementsAre("{\"event\":\"Stop\"}", "{\"event\":\"PermissionRequest\",\"data\":{\"tool\": \"x\"}}",
+                          "{\"type\": \"turn\"}", "{\"event\":\"Note\",\"data\":\"two\\u000alines\\\"\"}"));
+  control_.stop();
+  const Output gone = script("belljar notify Stop </dev/null; echo $?");
+  EXPECT_THAT(gone.err, HasSubstr("belljar notify: the hook answers 502"));
+  EXPECT_THAT(gone.out, HasSubstr("125"));
+}
+
+// ---- https ----
+
+// A control host that speaks TLS, as `localhost`, and writes each request down.
+class TlsHookTest : public HookTest {
+ protected:
+  TlsHookTest() {
+    make_certificates(files_.path(), {"localhost"});
+    Command command{.argv = {"python3", "-u", "-c",
+                             "import http.server as h, ssl, sys\n"
+                             "class S(h.BaseHTTPRequestHandler):\n"
+                             "  def do_POST(s):\n"
+                             "    body = s.rfile.read(int(s.headers['Content-Length'])).decode()\n"
+                             "    print(s.path, s.headers['Host'], s.headers['Authorization'], len(body), body[:20], "
+                             "file=open('log', 'a'))\n"
+                             "    s.send_response(200); s.send_header('Content-Length', str(len(body) + 7)); "
+                             "s.end_headers()\n"
+                             "    s.wfile.write(b'control' + body.encode())\n"
+                             "  def log_message(s, *a): pass\n"
+                             "c = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER); c.load_cert_chain('cert.pem', 'key.pem')\n"
+                             "x = h.ThreadingHTTPServer(('127.0.0.1', 0), S); "
+                             "x.socket = c.wrap_socket(x.socket, server_side=True)\n"
+                             "print(x.server_address[1]); x.serve_forever()"},
+                    .cwd = files_.path()};
+    server_ = std::make_unique<Process>(command);
+    port_ = server_->read_line().value_or("");
+  }
+  // `text` in a guest whose hook is there.
+  Output secure(const std::string& host, const std::string& text, bool trusted = true) {
+    Command command =
+        sealed_script(work_.path(), text,
+                      {"--hook-url", "https://" + host + ":" + port_ + "/hook", "--hook-token-env", "CONTROL_TOKEN"});
+    command.env["CONTROL_TOKEN"] = kToken;
+    command.env["SSL_CERT_FILE"] = trusted ? std::optional(files_ / "ca.pem") : std::nullopt;
+    return run(command);
+  }
+  [[nodiscard]] std::string log() const { return read_text(files_ / "log"); }
+
+  static constexpr const char* kPost = "curl -s --max-time 20 -w ' %{http_code}\\n' -d event \"$BELLJAR_HOOK_URL\"";
+  TempDir files_;
+  std::unique_ptr<Process> server_;
+  std::string port_;
+};
+
+TEST_F(TlsHookTest, IsRelayedInTls) {
+  const Output output = secure("localhost", std::string(kPost) +
+                                                "; head -c 1000000 /dev/zero | tr '\\0' x >b; curl -s --max-time 20 "
+                                                "--data-binary @b \"$BELLJAR_HOOK_URL\" | wc -c; "
+                                                "belljar notify Stop </dev/null; env | grep -c tok3n");
+  EXPECT_EQ(output.out, "controlevent 200\n1000007\ncontrol{\"event\":\"Stop\"}0\n") << output.err;
+  const std::string head = "/hook localhost:" + port_ + " Bearer " + kToken;
+  EXPECT_THAT(log(), AllOf(HasSubstr(head + " 5 event\n"), HasSubstr(head + " 1000000 xxxx")));
+  // Many at once, each a connection of its own.
+  const Output many = secure("localhost",
+                             "for i in $(seq 20); do curl -s --max-time 20 -d $i \"$BELLJAR_HOOK_URL\" >$i & done; "
+                             "wait; for i in $(seq 20); do cat $i; echo; done");
+  std::string expected;
+  for (int i = 1; i <= 20; ++i) expected += "control" + std::to_string(i) + "\n";
+  EXPECT_EQ(many.out, expected) << many.err;
+}
+
+TEST_F(TlsHookTest, NothingIsSaidToWhoCannotProveItself) {
+  // The certificate is for localhost; by an authority that only this test knows.
+  EXPECT_THAT(secure("127.0.0.1", kPost).out, AllOf(HasSubstr("IP address mismatch"), HasSubstr(" 502\n")));
+  EXPECT_THAT(secure("localhost", kPost, false).out,
+              AllOf(HasSubstr("no TLS with the control host"), HasSubstr("certificate"), HasSubstr(" 502\n")));
+  EXPECT_EQ(log(), "");
+  // A server without TLS, and none.
+  const HostService plain;
+  port_ = plain.port();
+  EXPECT_THAT(secure("localhost", kPost).out, HasSubstr(" 502\n"));
+  control_.stop();
+  port_ = control_.authority().substr(10);
+  EXPECT_THAT(secure("localhost", kPost).out, HasSubstr(" 502\n"));
+}
+
+TEST_F(TlsHookTest, NoOtherWayLeadsThere) {
+  const std::string code = "curl -sk -o /dev/null -w '%{http_code} ' --max-time 20 -d x ";
+  const Output output = secure("localhost", code + "-p --noproxy '' https://localhost:" + port_ + "/hook; " + code +
+                                                "--noproxy '' http://localhost:" + port_ + "/hook; " + code +
+                                                "--noproxy '*' https://localhost:" + port_ + "/hook; " + code +
+                                                "http://hook.belljar/api; " + code + "https://hook.belljar/hook; true");
+  EXPECT_THAT(output.out, Not(HasSubstr("200"))) << output.err;
+  EXPECT_EQ(log(), "");
+}
+
+TEST_F(TlsHookTest, WithoutAuthoritiesNothingStarts) {
+  std::filesystem::remove(files_ / "ca.pem");
+  const Output output = secure("localhost", "echo started");
+  EXPECT_EQ(output.code, 125);
+  EXPECT_EQ(output.out, "");
+  EXPECT_THAT(output.err, HasSubstr("no certificates of authorities could be read, refusing"));
+}
+
+TEST_F(TlsHookTest, ItsProcessEndsWithTheLauncher) {
+  // No other test's.
+  const std::string host = "of-" + std::to_string(::getpid()) + ".localhost";
+  Command command =
+      sealed_script(work_.path(), "echo started; exec sleep 600", {"--hook-url", "https://" + host + "/x"});
+  command.env["SSL_CERT_FILE"] = files_ / "ca.pem";
+  Process process(command);
+  ASSERT_EQ(process.read_line(), "started");
+  const std::string line = "/belljar-tls " + host;
+  ASSERT_THAT(processes_with(line), Not(IsEmpty()));
+  process.signal(SIGKILL);
+  (void)process.wait();
+  EXPECT_TRUE(eventually([&] { return processes_with(line).empty(); }));
+}
+
+TEST_F(HookTest, WhatCannotBeRelayedIsRefusedBeforeAnythingStarts) {
+  EXPECT_THAT(run(sealed(work_.path(), {"true"}, {"--hook-url", "ftp://control.test/hook"})).err,
+              HasSubstr("not an http URL"));
+  EXPECT_THAT(run(sealed(work_.path(), {"true"}, {"--hook-url", "http://127.0.0.1/a/../b"})).err,
+              HasSubstr("can be read in two ways"));
+  EXPECT_THAT(
+      run(sealed(work_.path(), {"true"}, {"--hook-token-env", "NO_SUCH_TOKEN", "--hook-url", control_.url()})).err,
+      HasSubstr("that variable is not set, refusing"));
+}
+
+}  // namespace
+}  // namespace belljar::testing
