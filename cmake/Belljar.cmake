@@ -11,6 +11,11 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release")
   target_compile_definitions(belljar_options INTERFACE _FORTIFY_SOURCE=2)
 endif()
 
+# For sources of tests: half of what a clean build compiles, and compiled in half the time. The option for a definition
+# that needs an optimising compiler comes after the definition.
+add_library(belljar_test_options INTERFACE)
+target_compile_options(belljar_test_options INTERFACE -O0 -U_FORTIFY_SOURCE)
+
 option(BELLJAR_SANITIZE "The flags hold sanitizers; belljar-guest is built without them" OFF)
 
 find_program(BELLJAR_MOLD mold)
@@ -32,7 +37,8 @@ function(belljar_library name)
   set_property(GLOBAL PROPERTY belljar_${name}_sources ${absolute})
   if(BELLJAR_TESTS AND ARG_TESTS)
     add_executable(${name}_test ${ARG_TESTS})
-    target_link_libraries(${name}_test PRIVATE belljar_${name} ${ARG_TEST_DEPS} GTest::gtest_main GTest::gmock)
+    target_link_libraries(${name}_test PRIVATE belljar_${name} belljar_test_options ${ARG_TEST_DEPS}
+      GTest::gtest_main GTest::gmock)
     gtest_discover_tests(${name}_test PROPERTIES LABELS unit DISCOVERY_TIMEOUT 60)
   endif()
 endfunction()
