@@ -22,6 +22,14 @@ namespace belljar::base {
 // The candidate nearest to `word` by edit distance, or empty when none is near (more than a third of its letters).
 [[nodiscard]] std::string_view nearest(std::string_view word, const std::vector<std::string_view>& candidates);
 
+// Of ASCII, whatever the locale.
+[[nodiscard]] constexpr bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+[[nodiscard]] constexpr bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 // Decimal digits only, no sign, no spaces, no overflow.
 [[nodiscard]] bool parse_uint(std::string_view text, uint64_t& out);
 

@@ -19,14 +19,8 @@ constexpr size_t kMaxName = 253;   // RFC 1035 section 2.3.4 counts 255 octets o
 constexpr size_t kMaxLabel = 63;   // the same section
 constexpr size_t kMaxInput = 512;  // longer text is not worth reading, nor quoting whole in a message
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 bool is_hex(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  return base::is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
 // Decimal without sign or leading zero, at most `max`.
@@ -41,7 +35,7 @@ std::optional<uint64_t> plain_number(std::string_view text, uint64_t max) {
 // "ends in a number" check and inet_aton(3) both read decimal, octal and 0x hex.
 bool looks_numeric(std::string_view label) {
   if (label.empty()) return false;
-  if (std::all_of(label.begin(), label.end(), is_digit)) return true;
+  if (std::all_of(label.begin(), label.end(), base::is_digit)) return true;
   return label.size() >= 2 && label[0] == '0' && (label[1] == 'x' || label[1] == 'X') &&
          std::all_of(label.begin() + 2, label.end(), is_hex);
 }
@@ -105,7 +99,7 @@ Verdict<void> check_label(std::string_view label) {
   for (const char c : label) {
     if (c == '%') return no("holds percent-encoding", "write the plain name");
     if (c == '*') return no("holds a '*' that is not the whole first label", "write *.example.com");
-    if (!is_letter(c) && !is_digit(c) && c != '-' && c != '_') {
+    if (!base::is_letter(c) && !base::is_digit(c) && c != '-' && c != '_') {
       return no("holds a character that no host name has: '" + std::string(1, c) + "'",
                 "letters, digits, '-', '_' and '.' are allowed");
     }
@@ -182,7 +176,7 @@ bool is_range(std::string_view text) {
   const size_t slash = text.find('/');
   if (slash == std::string_view::npos || slash == 0) return false;
   const std::string_view head = text.substr(0, slash);
-  const bool v4 = std::all_of(head.begin(), head.end(), [](char c) { return is_digit(c) || c == '.'; });
+  const bool v4 = std::all_of(head.begin(), head.end(), [](char c) { return base::is_digit(c) || c == '.'; });
   const bool v6 = std::all_of(head.begin(), head.end(), [](char c) { return is_hex(c) || c == '.' || c == ':'; });
   return v4 || (v6 && std::count(head.begin(), head.end(), ':') >= 2);
 }

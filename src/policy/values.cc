@@ -24,12 +24,6 @@ struct Unit {
 constexpr std::array kSizes = {Unit{"TiB", kTi}, Unit{"GiB", kGi}, Unit{"MiB", kMi}, Unit{"KiB", kKi}, Unit{"B", 1}};
 constexpr std::array kTimes = {Unit{"d", 86400}, Unit{"h", 3600}, Unit{"m", 60}, Unit{"s", 1}};
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
 bool is_control(char c) {
   return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
 }
@@ -40,7 +34,7 @@ bool has_control(std::string_view text) {
 
 // The digits at the front of `text`, taken off; nullopt when there are none or too many.
 std::optional<uint64_t> take_number(std::string_view& text) {
-  const auto end = std::find_if_not(text.begin(), text.end(), is_digit);
+  const auto end = std::find_if_not(text.begin(), text.end(), base::is_digit);
   const auto length = static_cast<size_t>(end - text.begin());
   uint64_t value = 0;
   if (!base::parse_uint(text.substr(0, length), value)) return std::nullopt;
@@ -204,8 +198,8 @@ Verdict<std::string> parse_env_name(std::string_view text) {
   if (text.find('*') != std::string_view::npos) {
     return no("a pattern", "write each name: some variables run code or hold secrets");
   }
-  const bool good = !is_digit(text.front()) && std::all_of(text.begin(), text.end(), [](char c) {
-    return is_letter(c) || is_digit(c) || c == '_';
+  const bool good = !base::is_digit(text.front()) && std::all_of(text.begin(), text.end(), [](char c) {
+    return base::is_letter(c) || base::is_digit(c) || c == '_';
   });
   if (!good) return no("not a name of a variable", "letters, digits and '_', not a digit first");
   return std::string(text);
@@ -229,7 +223,7 @@ bool is_guarded_env(std::string_view name) {
 }
 
 Verdict<std::string> parse_agent_name(std::string_view text) {
-  const auto lower = [](char c) { return (c >= 'a' && c <= 'z') || is_digit(c); };
+  const auto lower = [](char c) { return (c >= 'a' && c <= 'z') || base::is_digit(c); };
   const bool good =
       !text.empty() && text.size() <= 64 && lower(text.front()) &&
       std::all_of(text.begin(), text.end(), [&](char c) { return lower(c) || c == '-' || c == '_' || c == '.'; });
@@ -299,9 +293,9 @@ Verdict<std::string> parse_upstream_proxy(std::string_view text) {
 Verdict<std::string> parse_image(std::string_view text) {
   if (text.empty()) return no("empty", "name an image such as debian:bookworm-slim, or leave it out");
   const bool good =
-      text.size() <= 512 && (is_letter(text.front()) || is_digit(text.front())) &&
+      text.size() <= 512 && (base::is_letter(text.front()) || base::is_digit(text.front())) &&
       std::all_of(text.begin(), text.end(), [](char c) {
-        return is_letter(c) || is_digit(c) || std::string_view("-_.:/@").find(c) != std::string_view::npos;
+        return base::is_letter(c) || base::is_digit(c) || std::string_view("-_.:/@").find(c) != std::string_view::npos;
       });
   if (!good) return no("not a name of an image", "such as debian:bookworm-slim or NAME@sha256:…");
   return std::string(text);
