@@ -7,10 +7,6 @@
 namespace belljar::net {
 namespace {
 
-std::unexpected<HttpProblem> bad(std::string_view text) {
-  return std::unexpected(HttpProblem{400, text});
-}
-
 int hex_value(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;

@@ -8,10 +8,6 @@
 namespace belljar::net {
 namespace {
 
-std::unexpected<HttpProblem> bad(std::string_view text, int status = 400) {
-  return std::unexpected(HttpProblem{status, text});
-}
-
 bool is_token_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
          std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;

@@ -20,6 +20,10 @@ struct HttpProblem {
 template <class T>
 using HttpResult = std::expected<T, HttpProblem>;
 
+[[nodiscard]] inline std::unexpected<HttpProblem> bad(std::string_view text, int status = 400) {
+  return std::unexpected(HttpProblem{status, text});
+}
+
 struct HeadLimits {
   size_t start_line = size_t{8} << 10U;  // bytes; a longer one is 414
   size_t total = size_t{64} << 10U;      // bytes up to and with the empty line; more is 431

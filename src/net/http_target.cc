@@ -5,13 +5,7 @@
 #include "base/text.h"
 
 namespace belljar::net {
-namespace {
-
-std::unexpected<HttpProblem> bad(std::string_view text) {
-  return std::unexpected(HttpProblem{400, text});
-}
-
-}  // namespace
+namespace {}  // namespace
 
 HttpResult<Authority> parse_authority(std::string_view text) {
   Authority out;

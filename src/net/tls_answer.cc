@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <array>
 
+#include "net/tls_record.h"
+
 namespace belljar::net {
 namespace {
 
 constexpr uint8_t kChangeCipherSpec = 20;
-constexpr uint8_t kHandshake = 22;
 constexpr uint8_t kApplicationData = 23;
 constexpr uint8_t kServerHello = 2;
-constexpr size_t kRecordHeader = 5;
 constexpr size_t kRandomAt = 6;  // in the message: type, three bytes of length, two of version
 
 // SHA-256 of "HelloRetryRequest" (RFC 8446, section 4.1.3).

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <optional>
 
+#include "net/tls_record.h"
+
 namespace belljar::net {
 namespace {
 
-constexpr size_t kRecordHeader = 5;
 constexpr size_t kMessageHeader = 4;
 constexpr size_t kMaxFragment = size_t{1} << 14U;  // RFC 8446, section 5.1
-constexpr uint8_t kHandshake = 22;
 constexpr uint8_t kClientHello = 1;
 constexpr uint16_t kServerName = 0;
 constexpr uint8_t kHostName = 0;
