@@ -11,7 +11,6 @@
 namespace belljar::egress {
 namespace {
 
-constexpr size_t kChunk = size_t{4} << 10U;
 constexpr size_t kMaxLinger = size_t{256} << 10U;
 // A fatal access_denied alert (RFC 8446, section 6) in a record of version 3.1, as any client's first flight allows.
 // Without it the client would only see a broken connection.
@@ -151,12 +150,12 @@ void Client::on_alarm() {
 net::Stream::Outcome Client::read_more() {
   if (!client_->readable()) return net::Stream::Outcome::kAgain;
   const size_t had = in_.size();
-  if (!share_.resize(had + kChunk)) {
+  if (!share_.resize(had + kReadAtOnce)) {
     context_.log.add(denial(Reason::kOutOfResources, "the buffers of all connections are in use"));
     return net::Stream::Outcome::kBroken;
   }
-  in_.resize(had + kChunk);
-  const auto got = client_->read(in_.data() + had, kChunk);
+  in_.resize(had + kReadAtOnce);
+  const auto got = client_->read(in_.data() + had, kReadAtOnce);
   in_.resize(had + got.bytes);
   return got.outcome;
 }
@@ -484,7 +483,7 @@ bool Client::send_last() {
 }
 
 void Client::drain() {
-  std::string sink(kChunk, '\0');
+  std::string sink(kReadAtOnce, '\0');
   while (client_->readable() && lingered_ < kMaxLinger) {
     const auto got = client_->read(sink.data(), sink.size());
     if (got.outcome == net::Stream::Outcome::kAgain) return;

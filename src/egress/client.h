@@ -43,6 +43,9 @@ struct Context {
   Budget& budget;
 };
 
+// Of what comes before a client is judged, or while it is.
+inline constexpr size_t kReadAtOnce = size_t{4} << 10U;
+
 class Client final : public Member,
                      private net::StreamOwner,
                      private net::Alarm,

@@ -11,8 +11,6 @@
 namespace belljar::egress {
 namespace {
 
-constexpr size_t kChunk = size_t{4} << 10U;
-
 // True when no second hello can be what begins with `next`, the client's next byte if there is one: the content types
 // of TLS are 20 to 24 (RFC 8446, section 5.1; RFC 6520), and a server ends a handshake in which another comes.
 bool is_no_tls(std::string_view next) {
@@ -29,8 +27,8 @@ bool Client::await_answer() {
   }
   if (upstream_->readable()) {
     const size_t had = out_.size();
-    out_.resize(had + kChunk);
-    const auto got = upstream_->read(out_.data() + had, kChunk);
+    out_.resize(had + kReadAtOnce);
+    const auto got = upstream_->read(out_.data() + had, kReadAtOnce);
     out_.resize(had + got.bytes);
     if (got.outcome == net::Stream::Outcome::kBroken) {
       revoke();

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <utility>
 
+#include "egress/accept_limits.h"
 #include "egress/member.h"
 #include "egress/relay.h"
 #include "net/event_loop.h"
@@ -27,8 +28,6 @@
 namespace belljar::egress {
 namespace {
 
-constexpr int kAcceptBurst = 32;
-constexpr std::chrono::milliseconds kShortagePause{100};
 constexpr std::chrono::seconds kPatience{10};  // of a visitor, until the guest's server has taken the connection
 constexpr int kBacklog = 128;
 

@@ -3,10 +3,6 @@
 namespace belljar::egress {
 namespace {
 
-void append_field(std::string& out, std::string_view name, std::string_view value) {
-  out.append(name).append(": ").append(value).append("\r\n");
-}
-
 void append_end_to_end(std::string& out, const std::vector<net::Field>& fields, std::string_view without) {
   for (const net::Field& field : fields) {
     if (net::is_hop_by_hop(fields, field.name) || net::same_name(field.name, without)) continue;
@@ -24,6 +20,10 @@ void append_status_line(std::string& out, const net::ResponseHead& head) {
 }
 
 }  // namespace
+
+void append_field(std::string& out, std::string_view name, std::string_view value) {
+  out.append(name).append(": ").append(value).append("\r\n");
+}
 
 net::HttpResult<ForwardRequest> read_request(const net::RequestHead& head) {
   ForwardRequest out;

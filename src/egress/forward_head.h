@@ -27,6 +27,9 @@ struct ForwardRequest {
 // What the request says about framing and connection. `method`, `framing`, `http10`, `keep_alive`, `websocket`.
 [[nodiscard]] net::HttpResult<ForwardRequest> read_request(const net::RequestHead& head);
 
+// One field of a head, with its line end.
+void append_field(std::string& out, std::string_view name, std::string_view value);
+
 // The head for the upstream: HTTP/1.1, one Host, hop-by-hop fields gone, `Connection: close`. `authorization` is for an
 // upstream proxy, or empty.
 [[nodiscard]] std::string upstream_head(const ForwardRequest& request, const net::RequestHead& head,

@@ -18,10 +18,6 @@ bool is_somebodys(const net::IpAddress& address) {
   }
 }
 
-void append_field(std::string& out, std::string_view name, std::string_view value) {
-  out.append(name).append(": ").append(value).append("\r\n");
-}
-
 }  // namespace
 
 net::HttpResult<std::string> hook_head(const Hook& hook, ForwardRequest& request, const net::RequestHead& head) {

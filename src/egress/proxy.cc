@@ -9,6 +9,7 @@
 #include <chrono>
 #include <utility>
 
+#include "egress/accept_limits.h"
 #include "egress/client.h"
 #include "egress/member.h"
 #include "egress/name_server_feed.h"
@@ -21,13 +22,7 @@
 #include "policy/host_rule.h"
 
 namespace belljar::egress {
-namespace {
-
-// Accepts in a row before the connections at hand have their turn.
-constexpr int kAcceptBurst = 32;
-constexpr std::chrono::milliseconds kShortagePause{100};
-
-}  // namespace
+namespace {}  // namespace
 
 class Proxy::Impl final : private net::Watcher, private net::Alarm {
  public:
