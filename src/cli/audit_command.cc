@@ -12,7 +12,7 @@
 namespace belljar::cli {
 namespace {
 
-constexpr std::string_view kHelp =
+constexpr std::string_view kAuditHelp =
     "Usage: belljar audit verify [OPTION]... FILE\n"
     "Checks that no line of an audit file with a chain was changed, taken out or put in. Lines that are missing at "
     "the\n"
@@ -28,7 +28,7 @@ int audit_command(const Context& context, std::span<const std::string> arguments
   std::string last;
   const std::vector<Option> options{{"--last", "HASH", "the hash that the last line must have", keep(last)},
                                     {"--help", "", "this page", turn_on(help)}};
-  const auto page = [&] { return print(context, std::string(kHelp) + options_help(options)); };
+  const auto page = [&] { return print(context, std::string(kAuditHelp) + options_help(options)); };
   if (!arguments.empty() && (arguments.front() == "--help" || arguments.front() == "-h")) return page();
   if (arguments.empty() || arguments.front() != "verify") {
     return report(context, base::refuse("read the arguments", arguments.empty() ? "" : arguments.front(),

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kOwnFailure = 125;
 
-constexpr std::string_view kHelp =
+constexpr std::string_view kDoctorHelp =
     "Usage: belljar doctor [--json]\n"
     "\n"
     "Tries what a launch needs, shows what this host can do, and for each gap how to close it.\n"
@@ -141,7 +141,7 @@ int run_doctor(std::span<const std::string> arguments, std::FILE* out, std::FILE
     if (argument == "--json") {
       json = true;
     } else if (argument == "--help" || argument == "-h") {
-      text = kHelp;
+      text = kDoctorHelp;
     } else {
       std::fprintf(err, "belljar: doctor: unknown argument %s (it takes --json; see 'belljar doctor --help')\n",
                    base::shell_quote(argument).c_str());

@@ -24,7 +24,7 @@ namespace {
 namespace docker = tiers::docker;
 namespace image = tiers::docker::image;
 
-constexpr const char* kHelp =
+constexpr const char* kImageHelp =
     "Usage: belljar image build (--base IMAGE | --base-tar FILE) [OPTION]...\n"
     "       belljar image ls\n"
     "       belljar image rm ID...\n"
@@ -39,7 +39,7 @@ constexpr auto kDefaultTime = std::chrono::minutes(20);
 constexpr auto kCleanTime = std::chrono::seconds(60);
 constexpr size_t kShortId = 7 + 12;
 
-struct Asked {
+struct ImageOptions {
   std::string base;
   std::string base_tar;
   std::optional<std::string> lock;
@@ -55,14 +55,14 @@ base::Result<docker::Engine> open_engine(const base::Deadline& deadline) {
   return docker::Engine::open(std::move(socket), deadline);
 }
 
-base::Result<base::Deadline> deadline_of(const Asked& asked) {
+base::Result<base::Deadline> deadline_of(const ImageOptions& asked) {
   if (!asked.timeout) return base::Deadline::after(kDefaultTime);
   const auto seconds = policy::parse_duration(*asked.timeout);
   if (!seconds) return base::refuse("--timeout", *asked.timeout, seconds.error().reason, seconds.error().hint);
   return base::Deadline::after(std::chrono::seconds(*seconds));
 }
 
-base::Result<image::Lock> lock_of(const Asked& asked) {
+base::Result<image::Lock> lock_of(const ImageOptions& asked) {
   if (!asked.lock) return image::read_lock(image::own_lock(), "of this belljar");
   BELLJAR_ASSIGN(const std::string text, base::read_regular_file(*asked.lock, size_t{8} << 20U, true));
   return image::read_lock(text, *asked.lock);
@@ -81,7 +81,7 @@ image::Register register_in(const std::string& state, const std::string& engine)
           }};
 }
 
-base::Result<image::Built> make(const Context& context, const Asked& asked, const ImageBuild& build,
+base::Result<image::Built> make(const Context& context, const ImageOptions& asked, const ImageBuild& build,
                                 const std::string& state, const docker::Engine& engine,
                                 const base::Deadline& deadline) {
   image::Order order{.build = build.id(), .base = asked.base, .base_tar = asked.base_tar, .scratch = build.place()};
@@ -108,7 +108,7 @@ bool say_what_is_left(const Context& context, const std::vector<std::string>& le
   return left.empty();
 }
 
-base::Result<std::string> build(const Context& context, const Asked& asked) {
+base::Result<std::string> build(const Context& context, const ImageOptions& asked) {
   if (asked.words.size() > 1) return base::refuse("read the arguments", asked.words[1], "build takes options only");
   if (asked.base.empty() == asked.base_tar.empty()) {
     return base::refuse("read the arguments", "build", "it takes one base", "--base IMAGE or --base-tar FILE");
@@ -150,7 +150,7 @@ std::string lines_of(const store::BuiltImage& one) {
   return out;
 }
 
-base::Result<std::string> list(const Asked& asked) {
+base::Result<std::string> list(const ImageOptions& asked) {
   if (asked.words.size() > 1) return base::refuse("read the arguments", asked.words[1], "ls takes nothing");
   BELLJAR_ASSIGN(const std::string state, own_state_folder());
   BELLJAR_ASSIGN(const auto store, store::Store::open_existing(state));
@@ -161,7 +161,7 @@ base::Result<std::string> list(const Asked& asked) {
   return out;
 }
 
-base::Result<std::string> remove(const Asked& asked) {
+base::Result<std::string> remove(const ImageOptions& asked) {
   if (asked.words.size() < 2) return base::refuse("read the arguments", "rm", "no ID is given", "see ls");
   const auto deadline = base::Deadline::after(kCleanTime);
   BELLJAR_ASSIGN(const std::string state, own_state_folder());
@@ -182,7 +182,7 @@ base::Result<std::string> remove(const Asked& asked) {
   return out;
 }
 
-base::Result<std::string> carry_out(const Context& context, const Asked& asked) {
+base::Result<std::string> carry_out(const Context& context, const ImageOptions& asked) {
   const std::string word = asked.words.empty() ? "ls" : asked.words.front();
   const bool for_build =
       !asked.base.empty() || !asked.base_tar.empty() || asked.lock || asked.packages || asked.timeout;
@@ -196,7 +196,7 @@ base::Result<std::string> carry_out(const Context& context, const Asked& asked) 
 }  // namespace
 
 int image_command(const Context& context, std::span<const std::string> arguments) {
-  Asked asked;
+  ImageOptions asked;
   const std::vector<Option> options{
       {"--base", "IMAGE", "an image that the engine has: its id, or NAME@sha256:DIGEST", keep(asked.base)},
       {"--base-tar", "FILE", "a root file system to import as the base", keep(asked.base_tar)},
@@ -207,7 +207,7 @@ int image_command(const Context& context, std::span<const std::string> arguments
   auto words = parse_word_and_options(arguments, options);
   if (!words) return report(context, words.error());
   asked.words = std::move(*words);
-  if (asked.help) return print(context, kHelp + options_help(options));
+  if (asked.help) return print(context, kImageHelp + options_help(options));
   const auto text = carry_out(context, asked);
   return text ? print(context, *text) : report(context, text.error());
 }

@@ -17,7 +17,7 @@
 namespace belljar::cli {
 namespace {
 
-constexpr const char* kHelp =
+constexpr const char* kPolicyHelp =
     "Usage: belljar policy check FILE\n"
     "       belljar policy show [--json] FILE\n"
     "       belljar policy show --explain [FILE]\n"
@@ -34,7 +34,7 @@ constexpr const char* kHelp =
     "  belljar policy show --explain\n"
     "  belljar policy import srt ~/.srt-settings.json > agent.json\n";
 
-struct Asked {
+struct PolicyOptions {
   std::vector<std::string> words;
   bool json = false;
   bool explain = false;
@@ -42,8 +42,8 @@ struct Asked {
   bool help = false;
 };
 
-base::Result<Asked> parse(std::span<const std::string> arguments) {
-  Asked asked;
+base::Result<PolicyOptions> parse(std::span<const std::string> arguments) {
+  PolicyOptions asked;
   const std::vector<Option> options{{"--json", "", "for programs", turn_on(asked.json)},
                                     {"--explain", "", "for the current folder", turn_on(asked.explain)},
                                     {"--to", "short|long", "the form to convert to", keep(asked.to)},
@@ -117,7 +117,7 @@ int import(const Context& context, const std::string& format, const std::string&
 int policy_command(const Context& context, std::span<const std::string> arguments) {
   const auto asked = parse(arguments);
   if (!asked) return report(context, asked.error());
-  if (asked->help) return print(context, kHelp);
+  if (asked->help) return print(context, kPolicyHelp);
   const std::vector<std::string>& words = asked->words;
   if (asked->explain && !asked->json && !words.empty() && words[0] == "show" && words.size() <= 2) {
     const auto text = explain(words.size() == 2 ? std::optional(words[1]) : std::nullopt);

@@ -13,7 +13,7 @@
 namespace belljar::cli {
 namespace {
 
-constexpr const char* kHelp =
+constexpr const char* kProjectHelp =
     "Usage: belljar project set [OPTION]... [FOLDER]\n"
     "       belljar project show [FOLDER]\n"
     "       belljar project unset [FOLDER]\n"
@@ -25,14 +25,14 @@ constexpr const char* kHelp =
     "  belljar project set --policy team.toml ~/src/api\n\n"
     "Options of set:\n";
 
-struct Asked {
+struct ProjectOptions {
   policy::FlagOverrides flags;
   std::optional<std::string> policy_file;
   bool help = false;
   std::vector<std::string> words;
 };
 
-std::vector<Option> project_options(Asked& asked) {
+std::vector<Option> project_options(ProjectOptions& asked) {
   std::vector<Option> options = policy_options(asked.flags, asked.policy_file);
   options.push_back({"--help", "", "this page", turn_on(asked.help)});
   return options;
@@ -46,7 +46,7 @@ base::Result<std::string> state_folder() {
 }
 
 // What the options say, as text that is stored. A file without `extends` stays as its author wrote it.
-base::Result<std::string> policy_text(const Asked& asked) {
+base::Result<std::string> policy_text(const ProjectOptions& asked) {
   std::vector<policy::PolicyLayer> layers;
   if (asked.policy_file) {
     BELLJAR_ASSIGN(layers, policy::read_layers(*asked.policy_file, policy::read_policy_file));
@@ -60,7 +60,7 @@ base::Result<std::string> policy_text(const Asked& asked) {
   return text;
 }
 
-base::Result<std::string> set(const Asked& asked, const std::string& folder) {
+base::Result<std::string> set(const ProjectOptions& asked, const std::string& folder) {
   BELLJAR_ASSIGN(store::FolderId id, store::identify(folder));
   BELLJAR_ASSIGN(std::string text, policy_text(asked));
   BELLJAR_ASSIGN(const std::string state, state_folder());
@@ -95,7 +95,7 @@ std::unexpected<base::Error> no_default(std::string_view operation, const std::s
   return base::refuse(operation, folder, "it has no default policy", "see 'belljar project ls'");
 }
 
-base::Result<std::string> show(const Asked& /*asked*/, const std::string& folder) {
+base::Result<std::string> show(const ProjectOptions& /*asked*/, const std::string& folder) {
   BELLJAR_ASSIGN(const store::FolderId id, store::identify(folder));
   BELLJAR_ASSIGN(const auto store, existing_store());
   std::optional<store::Project> project;
@@ -106,7 +106,7 @@ base::Result<std::string> show(const Asked& /*asked*/, const std::string& folder
   return project->policy;
 }
 
-base::Result<std::string> unset(const Asked& /*asked*/, const std::string& folder) {
+base::Result<std::string> unset(const ProjectOptions& /*asked*/, const std::string& folder) {
   // A folder that is gone can still be forgotten.
   const auto id = store::identify(folder);
   const std::string& path = id ? id->path : folder;
@@ -138,15 +138,15 @@ base::Status allow_in_project(const std::string& folder, const std::string& rule
 }
 
 int project_command(const Context& context, std::span<const std::string> arguments) {
-  Asked asked;
+  ProjectOptions asked;
   const std::vector<Option> options = project_options(asked);
   const std::string word = arguments.empty() ? "" : arguments.front();
   const auto parsed = parse_options(arguments.subspan(arguments.empty() || word.starts_with('-') ? 0 : 1), options);
   if (!parsed) return report(context, parsed.error());
-  if (asked.help) return print(context, kHelp + options_help(options));
+  if (asked.help) return print(context, kProjectHelp + options_help(options));
   struct Verb {
     std::string_view name;
-    base::Result<std::string> (*run)(const Asked&, const std::string&);
+    base::Result<std::string> (*run)(const ProjectOptions&, const std::string&);
   };
   constexpr Verb kVerbs[] = {{"set", set}, {"show", show}, {"unset", unset}};
   if (word == "ls" && parsed->empty()) {

@@ -18,7 +18,7 @@
 namespace belljar::cli {
 namespace {
 
-constexpr const char* kHelp =
+constexpr const char* kQuarantineHelp =
     "Usage: belljar quarantine ls\n"
     "       belljar quarantine restore [--to PATH] ID\n"
     "       belljar quarantine drop ID...\n"
@@ -32,7 +32,7 @@ constexpr const char* kHelp =
     "  belljar quarantine restore --to ~/look-at-it 3f0c5b1e9a2d4c78/0001\n\n"
     "Options:\n";
 
-struct Asked {
+struct QuarantineOptions {
   std::optional<std::string> to;
   bool all = false;
   bool help = false;
@@ -71,7 +71,7 @@ base::Result<std::string> list(const workspace::QuarantineStore& store) {
   return out;
 }
 
-base::Result<std::string> restore(const workspace::QuarantineStore& store, const Asked& asked) {
+base::Result<std::string> restore(const workspace::QuarantineStore& store, const QuarantineOptions& asked) {
   if (asked.words.size() != 2) return base::refuse("read the arguments", "restore", "it takes one ID", "see ls");
   BELLJAR_ASSIGN(const workspace::QuarantineItem item, store.find(asked.words[1]));
   std::string to;
@@ -91,7 +91,7 @@ base::Result<std::string> restore(const workspace::QuarantineStore& store, const
   return "restored '" + base::escape(at) + "'\n";
 }
 
-base::Result<std::string> drop(const workspace::QuarantineStore& store, const Asked& asked) {
+base::Result<std::string> drop(const workspace::QuarantineStore& store, const QuarantineOptions& asked) {
   std::vector<workspace::QuarantineItem> items;
   if (asked.all) {
     BELLJAR_ASSIGN(items, store.list());
@@ -110,7 +110,7 @@ base::Result<std::string> drop(const workspace::QuarantineStore& store, const As
   return out;
 }
 
-base::Result<std::string> carry_out(const Asked& asked) {
+base::Result<std::string> carry_out(const QuarantineOptions& asked) {
   const std::string word = asked.words.empty() ? "ls" : asked.words.front();
   if (asked.to && word != "restore") return base::refuse("read the arguments", "--to", "only restore takes it");
   if (asked.all && word != "drop") return base::refuse("read the arguments", "--all", "only drop takes it");
@@ -125,14 +125,14 @@ base::Result<std::string> carry_out(const Asked& asked) {
 }  // namespace
 
 int quarantine_command(const Context& context, std::span<const std::string> arguments) {
-  Asked asked;
+  QuarantineOptions asked;
   const std::vector<Option> options{{"--to", "PATH", "put it there, not where it was", keep(asked.to)},
                                     {"--all", "", "drop everything", turn_on(asked.all)},
                                     {"--help", "", "this page", turn_on(asked.help)}};
   auto words = parse_word_and_options(arguments, options);
   if (!words) return report(context, words.error());
   asked.words = std::move(*words);
-  if (asked.help) return print(context, kHelp + options_help(options));
+  if (asked.help) return print(context, kQuarantineHelp + options_help(options));
   const auto text = carry_out(asked);
   return text ? print(context, *text) : report(context, text.error());
 }

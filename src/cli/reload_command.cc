@@ -24,7 +24,7 @@ namespace {
 constexpr std::string_view kOperation = "reload";
 constexpr size_t kMostRecord = size_t{4} << 20U;
 
-constexpr const char* kHelp =
+constexpr const char* kReloadHelp =
     "Usage: belljar reload [OPTION]... [SESSION]\n"
     "Reads the policy of a running session anew and gives it the rules for hosts: what is still allowed lives on, "
     "what\n"
@@ -37,13 +37,13 @@ constexpr const char* kHelp =
     "  belljar reload --allow-host example.com\n"
     "  belljar reload --deny-host ads.example.com 3f2a\n\nOptions:\n";
 
-struct Asked {
+struct ReloadOptions {
   policy::FlagOverrides flags;
   bool list = false;
   bool help = false;
 };
 
-std::vector<Option> reload_options(Asked& asked) {
+std::vector<Option> reload_options(ReloadOptions& asked) {
   return {{"--allow-host", "HOST", "one more host, from now on", append(asked.flags.allow_hosts)},
           {"--deny-host", "HOST", "a host that no rule allows, from now on", append(asked.flags.deny_hosts)},
           {"--host-port", "PORT", "a port of the host's loopback, from now on", append(asked.flags.host_ports)},
@@ -93,7 +93,7 @@ void add(std::vector<std::string>& to, const std::vector<std::string>& from) {
   }
 }
 
-base::Result<std::string> reload(const Context& context, const Asked& asked, const std::string& wanted) {
+base::Result<std::string> reload(const Context& context, const ReloadOptions& asked, const std::string& wanted) {
   BELLJAR_ASSIGN(const session::Launcher launcher, session::current_launcher());
   BELLJAR_ASSIGN(const session::StateFolder state, session::StateFolder::open(session::state_path()));
   BELLJAR_ASSIGN(std::vector<Running> all, running(state));
@@ -123,18 +123,18 @@ base::Result<std::string> reload(const Context& context, const Asked& asked, con
 }  // namespace
 
 std::vector<Option> reload_options_of() {
-  Asked asked;
+  ReloadOptions asked;
   std::vector<Option> out = reload_options(asked);
   for (Option& option : out) option.take = nullptr;  // they refer to what ends here
   return out;
 }
 
 int reload_command(const Context& context, std::span<const std::string> arguments) {
-  Asked asked;
+  ReloadOptions asked;
   const std::vector<Option> options = reload_options(asked);
   const auto words = parse_options(arguments, options);
   if (!words) return report(context, words.error());
-  if (asked.help) return print(context, kHelp + options_help(options));
+  if (asked.help) return print(context, kReloadHelp + options_help(options));
   if (words->size() > 1) {
     return report(context, base::refuse("read the arguments", (*words)[1], "one session at a time is expected",
                                         "see 'belljar reload --help'")

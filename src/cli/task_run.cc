@@ -28,7 +28,7 @@ namespace task = tiers::docker::task;
 constexpr auto kEngineTime = std::chrono::seconds(20);
 constexpr uint64_t kStandardSeconds = 3600;
 
-struct Asked {
+struct TaskRunOptions {
   std::string task;
   std::string phase;
   std::string agent;
@@ -46,7 +46,7 @@ struct Asked {
   std::vector<std::string> command;
 };
 
-std::vector<Option> options_of(Asked& asked) {
+std::vector<Option> options_of(TaskRunOptions& asked) {
   return {
       {"--phase", "PHASE", "plan, questions or review: the work is read-only; execute or fix: it is not",
        keep(asked.phase)},
@@ -67,8 +67,8 @@ std::vector<Option> options_of(Asked& asked) {
   };
 }
 
-base::Result<Asked> parse(std::span<const std::string> arguments) {
-  Asked out;
+base::Result<TaskRunOptions> parse(std::span<const std::string> arguments) {
+  TaskRunOptions out;
   if (!arguments.empty() && !arguments.front().starts_with('-')) {
     out.task = arguments.front();
     arguments = arguments.subspan(1);
@@ -77,7 +77,7 @@ base::Result<Asked> parse(std::span<const std::string> arguments) {
   return out;
 }
 
-base::Status check(const Asked& asked) {
+base::Status check(const TaskRunOptions& asked) {
   constexpr std::string_view kOperation = "read the arguments";
   if (asked.task.empty()) return base::refuse(kOperation, "", "no task is named", "belljar task run TASK --phase plan");
   if (asked.agent.empty() == asked.command.empty()) {
@@ -114,7 +114,7 @@ task::Ledger ledger_of(const std::shared_ptr<store::Store>& store) {
           }};
 }
 
-base::Result<task::Credential> credential_of(const Asked& asked, const task::Adapter& adapter) {
+base::Result<task::Credential> credential_of(const TaskRunOptions& asked, const task::Adapter& adapter) {
   if (!asked.login.empty()) return task::Credential::from_file(adapter, asked.login);
   if (asked.token.empty()) return task::Credential();
   const char* value = task::is_token(asked.token) ? std::getenv(asked.token.c_str()) : nullptr;
@@ -129,7 +129,7 @@ base::Status seal_input(std::string_view operation, const std::string& path, std
   return {};
 }
 
-base::Status add_inputs(const Asked& asked, task::Request& request, session::TaskInputs& inputs) {
+base::Status add_inputs(const TaskRunOptions& asked, task::Request& request, session::TaskInputs& inputs) {
   BELLJAR_TRY(seal_input("read the schema", asked.schema, request.schema, inputs.schema));
   BELLJAR_TRY(seal_input("read the certificates", asked.certificates, request.certificates, inputs.certificates));
   if (asked.agent.empty()) return {};
@@ -154,7 +154,7 @@ task::Volumes volumes_of(const docker::storage::TaskStorage& storage) {
   return {mount(storage.work), mount(storage.git)};
 }
 
-base::Result<Captured> capture(const Asked& asked, const LockedTask& found, const docker::Engine& engine,
+base::Result<Captured> capture(const TaskRunOptions& asked, const LockedTask& found, const docker::Engine& engine,
                                const base::Deadline& deadline) {
   task::Request request;
   request.attempt = asked.attempt.empty() ? session::new_session_id() : asked.attempt;
@@ -189,7 +189,7 @@ base::Result<Captured> capture(const Asked& asked, const LockedTask& found, cons
   return Captured{std::move(invocation), std::move(inputs)};
 }
 
-base::Result<session::Settlement> carry_out(const Context& context, const Asked& asked, plan::Plan& plan) {
+base::Result<session::Settlement> carry_out(const Context& context, const TaskRunOptions& asked, plan::Plan& plan) {
   BELLJAR_TRY(check(asked));
   const auto deadline = base::Deadline::after(kEngineTime);
   BELLJAR_ASSIGN(const Tasks tasks, Tasks::open());
@@ -210,7 +210,7 @@ int task_run_command(const Context& context, std::span<const std::string> argume
   const auto asked = parse(arguments);
   if (!asked) return report(context, asked.error());
   if (asked->help) {
-    Asked help;
+    TaskRunOptions help;
     return print(
         context,
         "Usage: belljar task run TASK --phase PHASE [OPTION]... [-- COMMAND [ARGUMENT]...]\n"

@@ -114,12 +114,12 @@ int task_list_command(const Context& context, std::span<const std::string> argum
 
 int task_remove_command(const Context& context, std::span<const std::string> arguments) {
   if (arguments.empty() || arguments.front().starts_with('-')) {
-    constexpr const char* kHelp =
+    constexpr const char* kTaskStorageHelp =
         "Usage: belljar task rm TASK...\nRemoves tasks with all that is in their volumes. One whose container still "
         "runs "
         "is left.\n";
-    if (!arguments.empty() && arguments.front() == "--help") return print(context, kHelp);
-    std::fputs(kHelp, context.err);
+    if (!arguments.empty() && arguments.front() == "--help") return print(context, kTaskStorageHelp);
+    std::fputs(kTaskStorageHelp, context.err);
     return kFailed;
   }
   const auto tasks = Tasks::open();

@@ -16,7 +16,7 @@
 namespace belljar::cli {
 namespace {
 
-constexpr const char* kHelp =
+constexpr const char* kTrustHelp =
     "Usage: belljar trust [--yes] [FOLDER]\n"
     "       belljar trust --remove [FOLDER]\n"
     "       belljar trust --list\n"
@@ -24,14 +24,14 @@ constexpr const char* kHelp =
     "for\n"
     "this very folder. When one of them changes the file counts no more: an agent can edit it.\n\n";
 
-struct Asked {
+struct TrustOptions {
   bool yes = false;
   bool remove = false;
   bool list = false;
   bool help = false;
 };
 
-std::vector<Option> trust_options(Asked& asked) {
+std::vector<Option> trust_options(TrustOptions& asked) {
   return {{"--yes", "", "do not ask", turn_on(asked.yes)},
           {"--remove", "", "trust it no more", turn_on(asked.remove)},
           {"--list", "", "the folders whose file is trusted", turn_on(asked.list)},
@@ -80,7 +80,7 @@ bool agreed(const Context& context) {
   return answer == "y" || answer == "yes" || answer == "Y";
 }
 
-base::Result<int> trust(const Context& context, const Asked& asked, const store::Places& places,
+base::Result<int> trust(const Context& context, const TrustOptions& asked, const store::Places& places,
                         const std::string& folder) {
   BELLJAR_ASSIGN(const store::FolderId id, store::identify(folder));
   const std::string path = store::find_project_file(id.path);
@@ -127,7 +127,7 @@ base::Result<int> list(const Context& context, const store::Places& places) {
   return print(context, out);
 }
 
-base::Result<int> carry_out(const Context& context, const Asked& asked, const std::string& folder) {
+base::Result<int> carry_out(const Context& context, const TrustOptions& asked, const std::string& folder) {
   BELLJAR_ASSIGN(const session::Launcher launcher, session::current_launcher());
   const store::Places places = store::places_of(launcher.environment);
   if (places.state.empty()) {
@@ -140,11 +140,11 @@ base::Result<int> carry_out(const Context& context, const Asked& asked, const st
 }  // namespace
 
 int trust_command(const Context& context, std::span<const std::string> arguments) {
-  Asked asked;
+  TrustOptions asked;
   const std::vector<Option> options = trust_options(asked);
   const auto words = parse_options(arguments, options);
   if (!words) return report(context, words.error());
-  if (asked.help) return print(context, kHelp + options_help(options));
+  if (asked.help) return print(context, kTrustHelp + options_help(options));
   if (words->size() > 1) {
     return report(context, base::refuse("read the arguments", words->back(), "one folder at a time").error());
   }

@@ -23,12 +23,12 @@ constexpr std::array<sock_filter, kProgramSize> make_program() {
   return out;
 }
 
-constinit const std::array<sock_filter, kProgramSize> kProgram = make_program();
+constinit const std::array<sock_filter, kProgramSize> kLauncherProgram = make_program();
 
 }  // namespace
 
 std::span<const sock_filter> launcher_filter() {
-  return kProgram;
+  return kLauncherProgram;
 }
 
 int install_filter_on_all_threads(std::span<const sock_filter> program) {

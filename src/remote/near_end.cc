@@ -28,7 +28,7 @@ namespace {
 using base::Deadline;
 using session::Relay;
 
-constexpr size_t kChunk = size_t{32} << 10U;
+constexpr size_t kNearChunk = size_t{32} << 10U;
 constexpr size_t kMaxPending = size_t{256} << 10U;  // of output that the caller does not take yet
 constexpr size_t kMaxPreamble = size_t{256} << 10U;
 
@@ -166,7 +166,7 @@ void NearEnd::on_frame(const Frame& frame) {
 
 void NearEnd::on_link() {
   std::string bytes;
-  if (!read_some(ssh_.out().get(), kChunk, bytes)) linked_ = false;
+  if (!read_some(ssh_.out().get(), kNearChunk, bytes)) linked_ = false;
   frames_.feed(bytes);
   while (const auto next = frames_.next()) {
     if (!ended_) on_frame(*next);
@@ -183,7 +183,7 @@ void NearEnd::on_signal(int signal) {
 
 void NearEnd::on_input() {
   std::string bytes;
-  const bool open = read_some(ends_[0].get(), std::min<size_t>(kChunk, credit_), bytes);
+  const bool open = read_some(ends_[0].get(), std::min<size_t>(kNearChunk, credit_), bytes);
   if (!bytes.empty()) {
     credit_ -= static_cast<uint32_t>(bytes.size());
     to_far_.add(frame(FrameType::kInput, bytes));

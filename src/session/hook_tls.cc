@@ -23,7 +23,7 @@
 namespace belljar::session {
 namespace {
 
-constexpr std::string_view kOperation = "speak TLS with the hook";
+constexpr std::string_view kSpeakingTls = "speak TLS with the hook";
 constexpr auto kReadyTime = std::chrono::seconds(20);
 
 struct SpawnActions {
@@ -68,7 +68,7 @@ base::Result<pid_t> spawn(const std::string& program, const std::string& host, i
   environment.push_back(nullptr);
   pid_t pid = -1;
   const int error = ::posix_spawn(&pid, program.c_str(), actions, attributes, argv.data(), environment.data());
-  if (error != 0) return base::system_error(kOperation, program, error);
+  if (error != 0) return base::system_error(kSpeakingTls, program, error);
   return pid;
 }
 
@@ -95,11 +95,11 @@ base::Result<HookTls> HookTls::start(const std::string& program, const std::stri
   std::array<char, 256> text{};
   base::Fd none;
   if (ready != 1 || linux::receive_with_descriptor(out.socket_.get(), text.data(), text.size(), none) != 0) {
-    return base::refuse(kOperation, host, "belljar-tls does not answer, refusing");
+    return base::refuse(kSpeakingTls, host, "belljar-tls does not answer, refusing");
   }
   text.back() = '\0';
   if (text[0] != '\0') {
-    return base::refuse(kOperation, host, std::string(text.data()) + ", refusing",
+    return base::refuse(kSpeakingTls, host, std::string(text.data()) + ", refusing",
                         "install ca-certificates, or name a file by SSL_CERT_FILE");
   }
   return out;
@@ -126,14 +126,14 @@ void HookTls::end() {
 base::Result<base::Fd> HookTls::secure(int connected) const {
   std::array<int, 2> pair{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()) != 0) {
-    return base::system_error(kOperation, "", errno);
+    return base::system_error(kSpeakingTls, "", errno);
   }
   base::Fd ours(pair[0]);
   const base::Fd theirs(pair[1]);
   const char byte = 0;
   const std::array<int, 2> given{connected, theirs.get()};
   const int error = linux::send_with_descriptors(socket_.get(), &byte, 1, given.data(), given.size());
-  if (error != 0) return base::system_error(kOperation, "", error);
+  if (error != 0) return base::system_error(kSpeakingTls, "", error);
   return ours;
 }
 

@@ -17,7 +17,7 @@
 namespace belljar::session {
 namespace {
 
-constexpr std::string_view kOperation = "change the rules of the session";
+constexpr std::string_view kChanging = "change the rules of the session";
 constexpr auto kAnswerTime = std::chrono::seconds(10);
 constexpr size_t kMostAnswer = 8192;
 
@@ -85,7 +85,7 @@ base::Result<std::string> send_rules(const StateFolder& state, const std::string
   {
     BELLJAR_ASSIGN(const base::Fd writer, state.open_file(name, O_WRONLY));
     if (::ftruncate(writer.get(), 0) != 0 || !base::write_all(writer.get(), egress::encode(update))) {
-      return base::system_error(kOperation, session, errno);
+      return base::system_error(kChanging, session, errno);
     }
   }
   BELLJAR_TRY(state.ring(session + std::string(kBell)));
@@ -97,11 +97,11 @@ base::Result<std::string> send_rules(const StateFolder& state, const std::string
     if (is_answer(text)) {
       text.pop_back();
       if (text.starts_with("taken")) return text;
-      return base::refuse(kOperation, session, text);
+      return base::refuse(kChanging, session, text);
     }
     pollfd wait{notices.get(), POLLIN, 0};
     if (::poll(&wait, 1, deadline.poll_timeout()) == 0) {
-      return base::refuse(kOperation, session, "its launcher does not answer", "is it stopped, or at its end?");
+      return base::refuse(kChanging, session, "its launcher does not answer", "is it stopped, or at its end?");
     }
     std::array<char, 4096> ignored;
     while (::read(notices.get(), ignored.data(), ignored.size()) > 0) {

@@ -13,7 +13,7 @@
 namespace belljar::workspace {
 namespace {
 
-constexpr uint64_t kNoLinks = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+constexpr uint64_t kBelowWithoutLinks = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
 
 class Lister : public TreeVisitor {
  public:
@@ -21,7 +21,7 @@ class Lister : public TreeVisitor {
 
   bool on_entry(const TreeEntry& entry) override {
     const std::string path = entry.path();
-    const bool was_there = base::open_resolved(lower_, path, O_PATH | O_NOFOLLOW, kNoLinks).has_value();
+    const bool was_there = base::open_resolved(lower_, path, O_PATH | O_NOFOLLOW, kBelowWithoutLinks).has_value();
     // A folder is copied up when something in it changes: what that is comes next.
     if (entry.type == DT_DIR) {
       if (!was_there) add(path + "/", ChangeKind::kAdded);
@@ -56,7 +56,7 @@ class Lister : public TreeVisitor {
 base::Status list_changes(const PrivateCopy& copy, int scratch, const base::Deadline& deadline, Settled& out) {
   if (scratch < 0) return base::refuse("list the changes in", copy.target, "the copy is gone");
   // None when the launch did not come to it, or the kernel makes no overlay and the folder was read-only.
-  const auto upper = base::open_resolved(scratch, copy.upper, O_RDONLY | O_DIRECTORY, kNoLinks);
+  const auto upper = base::open_resolved(scratch, copy.upper, O_RDONLY | O_DIRECTORY, kBelowWithoutLinks);
   if (!upper) return upper.error().code == ENOENT ? base::Status{} : std::unexpected(upper.error());
   BELLJAR_ASSIGN(const base::Fd lower, base::open_resolved(AT_FDCWD, copy.target, O_PATH | O_DIRECTORY,
                                                            RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS));

@@ -24,7 +24,7 @@ constexpr uint64_t kPage = 4096;
 constexpr size_t kShortLink = 128;  // a tmpfs keeps a shorter target in the inode (mm/shmem.c, SHORT_SYMLINK_LEN)
 constexpr uint64_t kSmall = 65536;  // a larger file is handed to the sink as a descriptor
 constexpr size_t kBuffer = size_t{256} << 10U;
-constexpr uint64_t kBelow = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS;
+constexpr uint64_t kBeneath = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS;
 // https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md: at most 1024 bytes, and begins so.
 constexpr std::string_view kLfs = "version https://git-lfs.github.com/spec/v1\n";
 constexpr uint64_t kMostLfs = 1024;
@@ -100,7 +100,7 @@ base::Status Archiver::content(int file, uint64_t size, const std::string& path)
 
 base::Status Archiver::add_file(const TreeEntry& entry, std::string path) {
   const auto file =
-      base::open_resolved(entry.folder, std::string(entry.name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK, kBelow);
+      base::open_resolved(entry.folder, std::string(entry.name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK, kBeneath);
   if (!file) return base::system_error(operation(), shown(path), file.error().code);
   struct stat found{};
   if (::fstat(file->get(), &found) != 0) return base::system_error(operation(), shown(path), errno);

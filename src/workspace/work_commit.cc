@@ -19,7 +19,7 @@
 namespace belljar::workspace {
 namespace {
 
-constexpr std::string_view kOperation = "make the commit";
+constexpr std::string_view kCommitting = "make the commit";
 
 // In git's quotes: fast-import reads C's escapes (git-fast-import(1), "<path>").
 std::string git_quoted(std::string_view path) {
@@ -63,7 +63,7 @@ base::Result<base::Fd> import_file(const Manifest& manifest, const CommitWords& 
   for (const WorkChange& one : manifest.changes) {
     if (one.kind == WorkChange::Kind::kDeleted) head += "D " + git_quoted(one.path) + "\n";
   }
-  if (!out || !base::write_all(out.get(), head)) return base::system_error(kOperation, place, errno);
+  if (!out || !base::write_all(out.get(), head)) return base::system_error(kCommitting, place, errno);
   for (const WorkChange& one : manifest.changes) {
     if (one.kind == WorkChange::Kind::kDeleted) continue;
     std::array<char, 16> mode{};
@@ -72,11 +72,11 @@ base::Result<base::Fd> import_file(const Manifest& manifest, const CommitWords& 
                              std::to_string(one.size) + "\n";
     if (!base::write_all(out.get(), line) || !copy_content(manifest, one, out.get()) ||
         !base::write_all(out.get(), "\n")) {
-      return base::system_error(kOperation, place, errno);
+      return base::system_error(kCommitting, place, errno);
     }
   }
   if (!base::write_all(out.get(), "done\n") || ::lseek(out.get(), 0, SEEK_SET) != 0) {
-    return base::system_error(kOperation, place, errno);
+    return base::system_error(kCommitting, place, errno);
   }
   return out;
 }
@@ -84,11 +84,11 @@ base::Result<base::Fd> import_file(const Manifest& manifest, const CommitWords& 
 base::Status check_words(const CommitWords& words) {
   for (const std::string* text : {&words.name, &words.mail}) {
     if (!is_utf8(*text) || text->find_first_of(std::string_view("<>\n\0", 4)) != std::string::npos) {
-      return base::refuse(kOperation, *text, "an author's name or mail is no such text, refusing");
+      return base::refuse(kCommitting, *text, "an author's name or mail is no such text, refusing");
     }
   }
   if (words.mail.empty() || words.message.empty() || !is_utf8(words.message) || words.message.contains('\0')) {
-    return base::refuse(kOperation, words.message, "its message is none, refusing");
+    return base::refuse(kCommitting, words.message, "its message is none, refusing");
   }
   return {};
 }
@@ -124,7 +124,7 @@ base::Result<WorkCommit> WorkCommit::make(const Clone& clone, const Manifest& ma
   BELLJAR_TRY(check_words(words));
   if (!manifest.objections.empty()) {
     const Objection& first = manifest.objections.front();
-    return base::refuse(kOperation, first.path,
+    return base::refuse(kCommitting, first.path,
                         first.reason +
                             (manifest.objections.size() == 1
                                  ? std::string()
@@ -132,12 +132,12 @@ base::Result<WorkCommit> WorkCommit::make(const Clone& clone, const Manifest& ma
                             ", refusing",
                         "belljar task inspect lists them");
   }
-  if (manifest.changes.empty()) return base::refuse(kOperation, "", "nothing was changed, refusing");
+  if (manifest.changes.empty()) return base::refuse(kCommitting, "", "nothing was changed, refusing");
   BELLJAR_TRY(clone.verify());
   if (manifest.base != clone.record().commit) {
-    return base::refuse(kOperation, manifest.base, "it is another clone's base, refusing");
+    return base::refuse(kCommitting, manifest.base, "it is another clone's base, refusing");
   }
-  if (::mkdir(place.c_str(), 0700) != 0) return base::system_error(kOperation, place, errno);
+  if (::mkdir(place.c_str(), 0700) != 0) return base::system_error(kCommitting, place, errno);
   WorkCommit out;
   out.place_ = place;
   out.objects_ = clone.record().path + "/.git/objects";
@@ -168,7 +168,7 @@ base::Status WorkCommit::bundle(const std::string& path, const base::Deadline& d
   BELLJAR_TRY(git({"bundle", "create", "--quiet", "out.bundle", base_ + "..refs/heads/" + branch_}, deadline));
   const std::string made = place_ + "/out.bundle";
   const base::Fd from(::open(made.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  if (!from) return base::system_error(kOperation, made, errno);
+  if (!from) return base::system_error(kCommitting, made, errno);
   // It may lie in a folder that an agent could write: no link is followed on the way.
   const size_t slash = path.rfind('/');
   const std::string parent = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);

@@ -20,7 +20,7 @@
 namespace belljar::workspace {
 namespace {
 
-constexpr std::string_view kOperation = "read the task's work";
+constexpr std::string_view kReading = "read the task's work";
 constexpr uint32_t kFile = 0100644;
 constexpr uint32_t kProgram = 0100755;
 constexpr uint32_t kLink = 0120000;
@@ -163,13 +163,13 @@ ManifestMaker::~ManifestMaker() = default;
 base::Result<std::unique_ptr<ManifestMaker>> ManifestMaker::make(std::string base, BaseTree tree,
                                                                  const std::string& content_folder) {
   base::Fd content(::open(content_folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (!content) return base::system_error(kOperation, content_folder, errno);
+  if (!content) return base::system_error(kReading, content_folder, errno);
   return std::unique_ptr<ManifestMaker>(new ManifestMaker(std::move(base), std::move(tree), std::move(content)));
 }
 
 base::Status ManifestMaker::count_one() {
   if (++count_ <= kMostChanges) return {};
-  return base::refuse(kOperation, "", "there are more than " + std::to_string(kMostChanges) + " changes, refusing",
+  return base::refuse(kReading, "", "there are more than " + std::to_string(kMostChanges) + " changes, refusing",
                       "what a build has made is one, too: have it removed first");
 }
 
@@ -230,11 +230,11 @@ base::Status ManifestMaker::on_bytes(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::pwrite(out_.content.get(), bytes.data(), bytes.size(), static_cast<off_t>(content_size_));
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return base::system_error(kOperation, now_->path, errno);
+    if (n <= 0) return base::system_error(kReading, now_->path, errno);
     bytes.remove_prefix(static_cast<size_t>(n));
     content_size_ += static_cast<uint64_t>(n);
   }
-  return content_size_ >= at ? base::Status{} : base::system_error(kOperation, now_->path, EOVERFLOW);
+  return content_size_ >= at ? base::Status{} : base::system_error(kReading, now_->path, EOVERFLOW);
 }
 
 base::Status ManifestMaker::on_end() {
@@ -270,9 +270,9 @@ base::Result<Manifest> ManifestMaker::finish() {
   std::ranges::sort(out_.changes, {}, &WorkChange::path);
   std::ranges::sort(out_.objections, {}, &Objection::path);
   const auto twice = std::ranges::adjacent_find(out_.changes, {}, &WorkChange::path);
-  if (twice != out_.changes.end()) return base::refuse(kOperation, twice->path, "the archive has it twice, refusing");
+  if (twice != out_.changes.end()) return base::refuse(kReading, twice->path, "the archive has it twice, refusing");
   if (::ftruncate(out_.content.get(), static_cast<off_t>(content_size_)) != 0) {
-    return base::system_error(kOperation, "", errno);
+    return base::system_error(kReading, "", errno);
   }
   return std::move(out_);
 }

@@ -12,7 +12,7 @@ namespace belljar::tiers::docker {
 namespace {
 
 constexpr size_t kHead = 8;
-constexpr const char* kOperation = "read what the container prints";
+constexpr const char* kReading = "read what the container prints";
 
 }  // namespace
 
@@ -52,8 +52,8 @@ base::Result<Output> gather(Hijacked attached, std::string_view input, size_t mo
   bool sending = true;
   bool fine = reader.take(attached.early, sink);
   for (;;) {
-    if (!fine) return base::refuse(kOperation, "", "the engine's framing is broken, refusing");
-    if (too_much) return base::system_error(kOperation, "", EFBIG);
+    if (!fine) return base::refuse(kReading, "", "the engine's framing is broken, refusing");
+    if (too_much) return base::system_error(kReading, "", EFBIG);
     if (sending && input.empty()) {
       ::shutdown(fd, SHUT_WR);
       sending = false;
@@ -61,8 +61,8 @@ base::Result<Output> gather(Hijacked attached, std::string_view input, size_t mo
     pollfd wait{fd, static_cast<short>(POLLIN | (sending ? POLLOUT : 0)), 0};
     const int ready = ::poll(&wait, 1, deadline.poll_timeout());
     if (ready < 0 && errno == EINTR) continue;
-    if (ready < 0) return base::system_error(kOperation, "", errno);
-    if (deadline.passed()) return base::system_error(kOperation, "", ETIMEDOUT);
+    if (ready < 0) return base::system_error(kReading, "", errno);
+    if (deadline.passed()) return base::system_error(kReading, "", ETIMEDOUT);
     if (sending && (wait.revents & POLLOUT) != 0) {
       const ssize_t n = ::send(fd, input.data(), input.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       // A container that does not read its input may have ended; what it said is still to be read.
@@ -73,11 +73,11 @@ base::Result<Output> gather(Hijacked attached, std::string_view input, size_t mo
     std::array<char, 16384> buffer{};
     const ssize_t n = ::recv(fd, buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (n < 0) return base::system_error(kOperation, "", errno);
+    if (n < 0) return base::system_error(kReading, "", errno);
     if (n == 0) break;
     fine = reader.take({buffer.data(), static_cast<size_t>(n)}, sink);
   }
-  if (!reader.at_border()) return base::refuse(kOperation, "", "it was cut off");
+  if (!reader.at_border()) return base::refuse(kReading, "", "it was cut off");
   return out;
 }
 

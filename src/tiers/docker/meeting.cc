@@ -24,14 +24,14 @@
 namespace belljar::tiers::docker {
 namespace {
 
-constexpr const char* kOperation = "meet the container";
+constexpr const char* kMeeting = "meet the container";
 constexpr size_t kMostGuest = size_t{64} << 20U;
 constexpr const char* kSocketName = "control";
 
 base::Status write_new(int folder, const std::string& name, std::string_view bytes, mode_t mode) {
   const base::Fd file(::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file || !base::write_all(file.get(), bytes) || ::fchmod(file.get(), mode) != 0) {
-    return base::system_error(kOperation, name, errno);
+    return base::system_error(kMeeting, name, errno);
   }
   return {};
 }
@@ -45,7 +45,7 @@ base::Result<base::Fd> listen_in(int folder) {
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   if (!out || ::bind(out.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::fchmodat(folder, kSocketName, 0666, 0) != 0 || ::listen(out.get(), 1) != 0) {
-    return base::system_error(kOperation, kSocketName, errno);
+    return base::system_error(kMeeting, kSocketName, errno);
   }
   return out;
 }
@@ -70,12 +70,12 @@ base::Result<Meeting> Meeting::make(std::string path, const std::string& guest) 
   Meeting out;
   out.path_ = std::move(path);
   BELLJAR_ASSIGN(const std::string program, base::read_regular_file(guest, kMostGuest, false));
-  if (::mkdir(out.path_.c_str(), 0700) != 0) return base::system_error(kOperation, out.path_, errno);
+  if (::mkdir(out.path_.c_str(), 0700) != 0) return base::system_error(kMeeting, out.path_, errno);
   BELLJAR_ASSIGN(out.folder_, base::open_resolved(AT_FDCWD, out.path_, O_RDONLY | O_DIRECTORY, RESOLVE_NO_SYMLINKS));
   BELLJAR_TRY(write_new(out.folder_.get(), "belljar-guest", program, 0555));
   BELLJAR_ASSIGN(out.listener_, listen_in(out.folder_.get()));
   // The guest may have another id than the launcher; others of this host do not get through the parent.
-  if (::fchmod(out.folder_.get(), 0755) != 0) return base::system_error(kOperation, out.path_, errno);
+  if (::fchmod(out.folder_.get(), 0755) != 0) return base::system_error(kMeeting, out.path_, errno);
   return out;
 }
 
@@ -85,36 +85,35 @@ base::Result<std::string> Meeting::add_file(const std::string& name, std::string
 }
 
 base::Result<std::string> Meeting::add_folder(const std::string& name) {
-  if (::mkdirat(folder_.get(), name.c_str(), 0555) != 0) return base::system_error(kOperation, name, errno);
+  if (::mkdirat(folder_.get(), name.c_str(), 0555) != 0) return base::system_error(kMeeting, name, errno);
   return path_ + "/" + name;
 }
 
 base::Result<Visitor> Meeting::receive(uid_t uid, std::string_view id, const base::Deadline& deadline) {
   const auto stranger = [](std::string_view what) {
-    return base::refuse(kOperation, what, "somebody else came, refusing", "nothing was started");
+    return base::refuse(kMeeting, what, "somebody else came, refusing", "nothing was started");
   };
   if (!wait_for(listener_.get(), deadline)) {
-    return base::refuse(kOperation, id, "its first process did not come in time, refusing",
+    return base::refuse(kMeeting, id, "its first process did not come in time, refusing",
                         "see the container engine's log");
   }
   Visitor out;
   out.control = base::Fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   listener_.reset();
   ::unlinkat(folder_.get(), kSocketName, 0);
-  if (!out.control) return base::system_error(kOperation, id, errno);
+  if (!out.control) return base::system_error(kMeeting, id, errno);
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(out.control.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-    return base::system_error(kOperation, id, errno);
+    return base::system_error(kMeeting, id, errno);
   }
   if (peer.uid != uid || peer.pid <= 0) return stranger("user " + std::to_string(peer.uid));
   out.pid = peer.pid;
   out.pidfd = base::Fd(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
-  if (!out.pidfd) return base::system_error(kOperation, id, errno);
+  if (!out.pidfd) return base::system_error(kMeeting, id, errno);
   const auto group = base::read_file("/proc/" + std::to_string(peer.pid) + "/cgroup");
   // While the conversation stands, its process lives and its number is nobody else's.
-  if (!group || hung_up(out.control.get()))
-    return base::refuse(kOperation, id, "its first process has ended, refusing");
+  if (!group || hung_up(out.control.get())) return base::refuse(kMeeting, id, "its first process has ended, refusing");
   if (id.empty() || !group->contains(id)) return stranger("process " + std::to_string(peer.pid));
   return out;
 }

@@ -18,7 +18,7 @@
 namespace belljar::tiers::docker::image {
 namespace {
 
-constexpr std::string_view kOperation = "build the image";
+constexpr std::string_view kBuilding = "build the image";
 constexpr uint64_t kMemory = uint64_t{2} << 30U;
 constexpr uint64_t kPids = 256;
 constexpr uint64_t kFiles = 4096;
@@ -61,8 +61,7 @@ class Builder {
 
 base::Status Builder::in_time(std::string_view step) const {
   if (!deadline_.passed()) return {};
-  return base::refuse(kOperation, order_.build,
-                      "the time was up: " + std::string(step) + " was done too late, refusing",
+  return base::refuse(kBuilding, order_.build, "the time was up: " + std::string(step) + " was done too late, refusing",
                       "give it more by --timeout");
 }
 
@@ -166,7 +165,7 @@ base::Result<std::string> Builder::commit(const std::string& container) {
                  require(engine_.post("/commit?pause=0&container=" + percent_encode(container), config, deadline_),
                          "commit the container", container));
   auto id = committed_id(answer.body);
-  if (!id || !is_content_id(*id)) return base::refuse(kOperation, container, "the engine named no image, refusing");
+  if (!id || !is_content_id(*id)) return base::refuse(kBuilding, container, "the engine named no image, refusing");
   BELLJAR_TRY(in_time("the making of the image"));
   return std::move(*id);
 }

@@ -19,7 +19,7 @@
 namespace belljar::tiers::docker::image {
 namespace {
 
-constexpr std::string_view kOperation = "fetch the packages";
+constexpr std::string_view kFetching = "fetch the packages";
 constexpr int kExecFailed = 127;
 
 [[noreturn]] void become_npm(const std::vector<char*>& words, const std::string& folder, pid_t parent) {
@@ -44,18 +44,18 @@ base::Result<int> run_npm(std::vector<std::string>& arguments, const std::string
   words.push_back(nullptr);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
-  if (pid < 0) return base::system_error(kOperation, "", errno);
+  if (pid < 0) return base::system_error(kFetching, "", errno);
   if (pid == 0) become_npm(words, folder, parent);
   base::ChildGroup npm(pid);
   const base::Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (!pidfd) return base::system_error(kOperation, "", errno);
+  if (!pidfd) return base::system_error(kFetching, "", errno);
   pollfd ended{pidfd.get(), POLLIN, 0};
   int ready = 0;
   do {
     ready = ::poll(&ended, 1, deadline.poll_timeout());
   } while (ready < 0 && errno == EINTR);
-  if (ready < 0) return base::system_error(kOperation, "", errno);
-  if (ready == 0) return base::system_error(kOperation, "npm", ETIMEDOUT, "give it more by --timeout");
+  if (ready < 0) return base::system_error(kFetching, "", errno);
+  if (ready == 0) return base::system_error(kFetching, "npm", ETIMEDOUT, "give it more by --timeout");
   npm.kill();  // what it has left of its group
   return npm.wait();
 }
@@ -70,13 +70,13 @@ base::Status fetch_packages(const Lock& lock, const std::string& folder, const b
   }
   BELLJAR_ASSIGN(const int code, run_npm(arguments, folder, deadline));
   if (code == kExecFailed) {
-    return base::refuse(kOperation, "npm", "it could not be started", "install npm, or name a folder by --packages");
+    return base::refuse(kFetching, "npm", "it could not be started", "install npm, or name a folder by --packages");
   }
   if (code != 0) {
-    return base::refuse(kOperation, "npm", "it ended with " + std::to_string(code),
+    return base::refuse(kFetching, "npm", "it ended with " + std::to_string(code),
                         "fetch them elsewhere and name their folder by --packages");
   }
-  if (deadline.passed()) return base::system_error(kOperation, "npm", ETIMEDOUT, "give it more by --timeout");
+  if (deadline.passed()) return base::system_error(kFetching, "npm", ETIMEDOUT, "give it more by --timeout");
   return {};
 }
 

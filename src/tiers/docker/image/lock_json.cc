@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kOperation = "read the lock file";
+constexpr std::string_view kReading = "read the lock file";
 constexpr std::string_view kPlace = "node_modules/";
 constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
@@ -59,7 +59,7 @@ class Reader {
 
  private:
   [[nodiscard]] std::unexpected<base::Error> bad(std::string_view what) const {
-    return base::refuse(kOperation, file_, std::string(what) + ", refusing",
+    return base::refuse(kReading, file_, std::string(what) + ", refusing",
                         "make it by: npm install --package-lock-only");
   }
   base::Result<Package> package(const std::string& place, const Json& json, const Json& wanted) const;

@@ -11,7 +11,7 @@
 namespace belljar::tiers::docker::storage {
 namespace {
 
-constexpr std::string_view kOperation = "read the task's storage";
+constexpr std::string_view kReadingBack = "read the task's storage";
 
 // Between the engine's archive, whose first component is the folder's own name, and who wants the volume's entries.
 class Inner : public base::TarReader::Sink {
@@ -25,7 +25,7 @@ class Inner : public base::TarReader::Sink {
 
  private:
   [[nodiscard]] std::unexpected<base::Error> no(const std::string& path, std::string_view why) const {
-    return base::refuse(kOperation, path, std::string(why) + ", refusing");
+    return base::refuse(kReadingBack, path, std::string(why) + ", refusing");
   }
   base::TarReader::Sink& sink_;
   const Volume& volume_;
@@ -71,8 +71,8 @@ base::Status read_volume(const Engine& engine, const TaskStorage& storage, Part 
   Outcome outcome =
       engine.fetch("/containers/" + storage.keeper_id + "/archive?path=" + percent_encode(place), take, deadline);
   if (failed) return std::unexpected(std::move(*failed));
-  BELLJAR_TRY(require(std::move(outcome), kOperation, storage.task));
-  if (!reader.finished()) return base::refuse(kOperation, storage.task, "the archive was cut off, refusing");
+  BELLJAR_TRY(require(std::move(outcome), kReadingBack, storage.task));
+  if (!reader.finished()) return base::refuse(kReadingBack, storage.task, "the archive was cut off, refusing");
   return {};
 }
 

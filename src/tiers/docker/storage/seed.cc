@@ -20,10 +20,10 @@
 namespace belljar::tiers::docker::storage {
 namespace {
 
-constexpr std::string_view kOperation = "fill the task's storage";
-constexpr auto kCleanup = std::chrono::seconds(20);
+constexpr std::string_view kSeeding = "fill the task's storage";
+constexpr auto kSeederCleanup = std::chrono::seconds(20);
 constexpr int kPipeBytes = 1 << 20;  // what anybody may ask for (pipe(7), pipe-max-size)
-constexpr int kPauseMilliseconds = 2;
+constexpr int kSeederPauseMilliseconds = 2;
 constexpr int kLookEvery = 100;  // pauses between two looks at the seeder
 
 // A seeder that has ended closes its FIFO: that is an error to be told, not a signal to die of.
@@ -61,7 +61,7 @@ class FifoSink : public workspace::TreeSink {
   base::Status send(int file, uint64_t size) override {
     while (size > 0) {
       const ssize_t n = ::splice(file, nullptr, fifo_, nullptr, size, SPLICE_F_NONBLOCK);
-      if (n == 0) return base::refuse(kOperation, "", "a file of the clone changes meanwhile, refusing");
+      if (n == 0) return base::refuse(kSeeding, "", "a file of the clone changes meanwhile, refusing");
       if (n > 0) {
         size -= static_cast<uint64_t>(n);
       } else {
@@ -76,11 +76,11 @@ class FifoSink : public workspace::TreeSink {
   [[nodiscard]] base::Status wait() const {
     const int code = errno;
     if (code == EINTR) return {};
-    if (code == EPIPE) return base::refuse(kOperation, "", "the seeder has stopped reading", "is a volume full?");
-    if (code != EAGAIN) return base::system_error(kOperation, "", code);
+    if (code == EPIPE) return base::refuse(kSeeding, "", "the seeder has stopped reading", "is a volume full?");
+    if (code != EAGAIN) return base::system_error(kSeeding, "", code);
     pollfd one{fifo_, POLLOUT, 0};
     if (deadline_.passed() || (::poll(&one, 1, deadline_.poll_timeout()) == 0 && deadline_.passed())) {
-      return base::refuse(kOperation, "", "the time was up, refusing");
+      return base::refuse(kSeeding, "", "the time was up, refusing");
     }
     return {};
   }
@@ -104,25 +104,25 @@ base::Result<base::Fd> open_fifo(const Engine& engine, const std::string& id, co
       (void)::fcntl(out.get(), F_SETPIPE_SZ, kPipeBytes);
       return out;
     }
-    if (errno != ENXIO) return base::system_error(kOperation, path, errno);
-    if (deadline.passed()) return base::refuse(kOperation, path, "the time was up, refusing");
+    if (errno != ENXIO) return base::system_error(kSeeding, path, errno);
+    if (deadline.passed()) return base::refuse(kSeeding, path, "the time was up, refusing");
     if (count % kLookEvery == 0) {
       BELLJAR_ASSIGN(const bool running, runs(engine, id, deadline));
-      if (!running) return base::refuse(kOperation, path, "the seeder has ended without reading it, refusing");
+      if (!running) return base::refuse(kSeeding, path, "the seeder has ended without reading it, refusing");
     }
-    (void)::poll(nullptr, 0, kPauseMilliseconds);
+    (void)::poll(nullptr, 0, kSeederPauseMilliseconds);
   }
 }
 
 base::Status make_streams(const std::string& streams) {
   // What it lies in is this user's alone; in the container it is another user's to read.
   if (::mkdir(streams.c_str(), 0755) != 0 || ::chmod(streams.c_str(), 0755) != 0) {
-    return base::system_error(kOperation, streams, errno);
+    return base::system_error(kSeeding, streams, errno);
   }
   for (const char* name : {kWorkStream, kGitStream}) {
     const std::string path = streams + "/" + name;
     if (::mkfifo(path.c_str(), 0644) != 0 || ::chmod(path.c_str(), 0644) != 0) {
-      return base::system_error(kOperation, path, errno);
+      return base::system_error(kSeeding, path, errno);
     }
   }
   return {};
@@ -135,7 +135,7 @@ void remove_streams(const std::string& streams) {
 
 base::Status check_bound(const TaskStorage& storage, const workspace::Clone& clone) {
   if (storage.clone == clone.record().token) return {};
-  return base::refuse(kOperation, storage.task, "it is bound to another clone, refusing");
+  return base::refuse(kSeeding, storage.task, "it is bound to another clone, refusing");
 }
 
 }  // namespace
@@ -146,7 +146,7 @@ base::Result<Seeder> Seeder::start(const Engine& engine, const image::Registered
   BELLJAR_TRY(check_bound(storage, clone));
   BELLJAR_TRY(clone.verify());
   if (registered.id() != storage.image_id) {
-    return base::refuse(kOperation, storage.task, "it was made of another image, refusing");
+    return base::refuse(kSeeding, storage.task, "it was made of another image, refusing");
   }
   BELLJAR_ASSIGN(const Image image, helper_image(engine, registered.id(), deadline));
   BELLJAR_TRY(make_streams(streams));
@@ -172,12 +172,12 @@ base::Status Seeder::run(const Engine& engine, const workspace::Clone& clone, co
                  require(engine.ask("POST", "/containers/" + id_ + "/wait", deadline), "wait for the seeder", id_));
   BELLJAR_ASSIGN(const int64_t code, read_exit_code(waited.body));
   if (code != 0) {
-    return base::refuse(kOperation, id_, "the seeder ended with " + std::to_string(code) + ", refusing",
+    return base::refuse(kSeeding, id_, "the seeder ended with " + std::to_string(code) + ", refusing",
                         "is a volume too small? See --work-size and --git-size");
   }
   // A replaced clone would have been read in part.
   BELLJAR_TRY(clone.verify());
-  if (deadline.passed()) return base::refuse(kOperation, id_, "the time was up, refusing");
+  if (deadline.passed()) return base::refuse(kSeeding, id_, "the time was up, refusing");
   return {};
 }
 
@@ -187,11 +187,11 @@ base::Status seed(const Engine& engine, const image::RegisteredImage& image, con
     BELLJAR_ASSIGN(Seeder seeder, Seeder::start(engine, image, storage, clone, streams, deadline));
     return seeder.run(engine, clone, deadline);
   }();
-  const Released released = release_seeder(engine.socket(), storage, !status, base::Deadline::after(kCleanup));
+  const Released released = release_seeder(engine.socket(), storage, !status, base::Deadline::after(kSeederCleanup));
   remove_streams(streams);
   if (released.unreleased.empty()) return status;
   base::Error error =
-      status ? base::refuse(kOperation, storage.task, "the seeder is not gone").error() : std::move(status).error();
+      status ? base::refuse(kSeeding, storage.task, "the seeder is not gone").error() : std::move(status).error();
   for (const std::string& one : released.unreleased) error.reason += "; not removed: " + one;
   return std::unexpected(std::move(error));
 }

@@ -17,7 +17,7 @@
 namespace belljar::tiers::docker::task {
 namespace {
 
-constexpr std::string_view kOperation = "take the credential";
+constexpr std::string_view kTaking = "take the credential";
 
 // One that the optimiser leaves in (explicit_bzero(3)).
 void wipe_text(std::string& text) {
@@ -34,10 +34,10 @@ bool is_token(std::string_view variable) {
 
 base::Result<Credential> Credential::from_file(const Adapter& adapter, const std::string& path) {
   Credential out;
-  BELLJAR_ASSIGN(out.login_, read_once(kOperation, path, kMost));
+  BELLJAR_ASSIGN(out.login_, read_once(kTaking, path, kMost));
   const std::string vendor = vendor_of_login(out.login_);
   if (vendor != adapter.agent) {
-    return base::refuse(kOperation, path,
+    return base::refuse(kTaking, path,
                         (vendor.empty() ? std::string("it is no login that ") + std::string(adapter.agent) + " has made"
                                         : "it is a login of " + vendor + ", not of " + std::string(adapter.agent)) +
                             ", refusing",
@@ -52,12 +52,12 @@ base::Result<Credential> Credential::from_token(const Adapter& adapter, std::str
     std::string known;
     for (const std::string_view one : adapter.tokens) known.append(known.empty() ? "" : ", ").append(one);
     return base::refuse(
-        kOperation, variable,
+        kTaking, variable,
         std::string(is_token(variable) ? "it is another vendor's" : "it is no credential") + ", refusing",
         std::string(adapter.agent) + " has " + known);
   }
   if (value.empty() || value.size() > kMost || value.find_first_of(std::string_view("\0\n\r", 3)) != value.npos) {
-    return base::refuse(kOperation, variable, "its value is empty, too long or of several lines, refusing");
+    return base::refuse(kTaking, variable, "its value is empty, too long or of several lines, refusing");
   }
   Credential out;
   out.token_.append(variable).append("=").append(value);

@@ -14,7 +14,7 @@
 namespace belljar::tiers::docker::task {
 namespace {
 
-constexpr std::string_view kOperation = "keep the input";
+constexpr std::string_view kKeeping = "keep the input";
 
 bool same(const struct stat& one, const struct stat& other) {
   return one.st_dev == other.st_dev && one.st_ino == other.st_ino && one.st_size == other.st_size &&
@@ -51,7 +51,7 @@ base::Result<std::string> read_once(std::string_view operation, const std::strin
 
 base::Result<SealedInput> SealedInput::seal(std::string_view name, std::string_view text) {
   if (text.size() > kMost) {
-    return base::refuse(kOperation, name, "it holds more than " + std::to_string(kMost) + " bytes, refusing");
+    return base::refuse(kKeeping, name, "it holds more than " + std::to_string(kMost) + " bytes, refusing");
   }
   SealedInput out;
   out.name_ = name;
@@ -59,34 +59,34 @@ base::Result<SealedInput> SealedInput::seal(std::string_view name, std::string_v
   constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
   if (!out.sealed_ || !base::write_all(out.sealed_.get(), text) ||
       ::fcntl(out.sealed_.get(), F_ADD_SEALS, kSeals) != 0) {
-    return base::system_error(kOperation, name, errno);
+    return base::system_error(kKeeping, name, errno);
   }
   return out;
 }
 
 base::Result<std::string> SealedInput::text() const {
-  if (::lseek(sealed_.get(), 0, SEEK_SET) != 0) return base::system_error(kOperation, name_, errno);
+  if (::lseek(sealed_.get(), 0, SEEK_SET) != 0) return base::system_error(kKeeping, name_, errno);
   return base::read_to_end(sealed_.get(), kMost, name_);
 }
 
 base::Result<std::string> SealedInput::publish(Meeting& meeting, const std::string& name) {
   BELLJAR_ASSIGN(const std::string bytes, text());
   BELLJAR_ASSIGN(path_, meeting.add_file(name, bytes));
-  if (::lstat(path_.c_str(), &identity_) != 0) return base::system_error(kOperation, path_, errno);
+  if (::lstat(path_.c_str(), &identity_) != 0) return base::system_error(kKeeping, path_, errno);
   BELLJAR_TRY(check());
   return path_;
 }
 
 base::Status SealedInput::check() const {
-  BELLJAR_ASSIGN(const base::Fd file, open_input(kOperation, path_));
+  BELLJAR_ASSIGN(const base::Fd file, open_input(kKeeping, path_));
   struct stat found{};
-  if (::fstat(file.get(), &found) != 0) return base::system_error(kOperation, path_, errno);
+  if (::fstat(file.get(), &found) != 0) return base::system_error(kKeeping, path_, errno);
   if (!same(found, identity_)) {
-    return base::refuse(kOperation, name_, "its file is another one, or was changed, refusing", "start again");
+    return base::refuse(kKeeping, name_, "its file is another one, or was changed, refusing", "start again");
   }
   BELLJAR_ASSIGN(const std::string wanted, text());
   BELLJAR_ASSIGN(const std::string there, base::read_to_end(file.get(), kMost, path_));
-  if (wanted != there) return base::refuse(kOperation, name_, "its file holds something else, refusing", "start again");
+  if (wanted != there) return base::refuse(kKeeping, name_, "its file holds something else, refusing", "start again");
   return {};
 }
 
