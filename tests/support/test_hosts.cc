@@ -11,14 +11,10 @@
 #include <filesystem>
 #include <utility>
 
+#include "support/must.h"
+
 namespace belljar::testing {
 namespace {
-
-void must(bool done, const char* what) {
-  if (done) return;
-  std::perror(what);
-  std::abort();
-}
 
 bool write_proc(const char* path, const std::string& text) {
   const base::Fd fd(::open(path, O_WRONLY | O_CLOEXEC));

@@ -12,15 +12,10 @@
 #include <sstream>
 
 #include "support/belljar.h"
+#include "support/must.h"
 
 namespace belljar::testing {
 namespace {
-
-void must(bool done, const char* what) {
-  if (done) return;
-  std::perror(what);
-  std::abort();
-}
 
 // sshd and ssh take homes from /etc/passwd.
 std::string accounts_with(const Account& account, const std::string& home) {
