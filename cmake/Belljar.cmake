@@ -6,6 +6,10 @@ target_compile_options(belljar_options INTERFACE "SHELL:-iquote ${CMAKE_SOURCE_D
 target_compile_options(belljar_options INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wimplicit-fallthrough
   -Werror -fno-strict-aliasing -ffunction-sections -fdata-sections -fstack-protector-strong)
+if(CMAKE_UNITY_BUILD)
+  # A local name may be that of a constant of the source before it; release looks at each source by itself.
+  target_compile_options(belljar_options INTERFACE -Wno-shadow)
+endif()
 target_link_options(belljar_options INTERFACE -Wl,--gc-sections -Wl,-z,relro,-z,now)
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   target_compile_definitions(belljar_options INTERFACE _FORTIFY_SOURCE=2)
@@ -27,16 +31,19 @@ if(BELLJAR_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${BELLJAR_CCACHE})
 endif()
 
-# belljar_library(NAME SOURCES a.cc b.cc DEPS belljar_base ... TESTS a_test.cc ... TEST_DEPS ...)
+# belljar_library(NAME SOURCES a.cc b.cc DEPS belljar_base ... TESTS a_test.cc ... ALONE a_test.cc ... TEST_DEPS ...)
 # Makes the static library belljar_NAME and, with tests, the program NAME_test whose cases ctest discovers.
+# ALONE: tests that keep a translation unit of their own where sources are compiled together (the preset dev), since
+# their helpers have the names of another test's.
 function(belljar_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;TESTS;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;TESTS;ALONE;TEST_DEPS" ${ARGN})
   add_library(belljar_${name} STATIC ${ARG_SOURCES})
   target_link_libraries(belljar_${name} PUBLIC belljar_options ${ARG_DEPS})
   list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE absolute)
   set_property(GLOBAL PROPERTY belljar_${name}_sources ${absolute})
   if(BELLJAR_TESTS AND ARG_TESTS)
     add_executable(${name}_test ${ARG_TESTS})
+    set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     target_link_libraries(${name}_test PRIVATE belljar_${name} belljar_test_options ${ARG_TEST_DEPS}
       GTest::gtest_main GTest::gmock)
     gtest_discover_tests(${name}_test PROPERTIES LABELS unit DISCOVERY_TIMEOUT 60)
