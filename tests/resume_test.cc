@@ -109,7 +109,7 @@ TEST_F(ResumeTest, ValuesAreNotKeptAndAskedForByName) {
   const Output first = belljar(launch);
   EXPECT_EQ(first.out, "[hunter2hunter2]\n");
   const std::string id = session_of(first);
-  EXPECT_THAT(read_text(state_ + "/belljar/belljar.db"), Not(HasSubstr("hunter2")));
+  EXPECT_THAT(read_text(state_ + "/belljar/launches"), AllOf(HasSubstr("API_TOKEN"), Not(HasSubstr("hunter2"))));
   const Output without = belljar({"run", "--resume", id});
   EXPECT_EQ(without.code, 125);
   EXPECT_THAT(without.err, HasSubstr("values are not kept: give them again (--env API_TOKEN=VALUE)"));

@@ -13,7 +13,7 @@
 #include "policy/load.h"
 #include "policy/parse.h"
 #include "policy/show.h"
-#include "store/store.h"
+#include "store/launch_log.h"
 
 namespace belljar::cli {
 namespace {
@@ -61,10 +61,7 @@ base::Status enter(const store::FolderId& folder) {
 base::Result<store::Launch> find(const store::Places& places, const std::string& id) {
   std::optional<store::Launch> out;
   if (!places.state.empty()) {
-    BELLJAR_ASSIGN(const std::optional<store::Store> store, store::Store::open_existing(places.state));
-    if (store) {
-      BELLJAR_ASSIGN(out, store->launch(id));
-    }
+    BELLJAR_ASSIGN(out, store::kept_launch(places.state, id));
   }
   if (out) return std::move(*out);
   return base::refuse(kResume, id, "no such launch is kept",
@@ -87,8 +84,7 @@ base::Status keep_launch(const store::Places& places, const std::string& session
   });
   out.policy = policy::show_json(policy);
   BELLJAR_ASSIGN(out.folder, store::identify(launch.folder));
-  BELLJAR_ASSIGN(const store::Store store, store::Store::open(places.state));
-  return store.keep_launch(out);
+  return store::keep_launch(places.state, out);
 }
 
 base::Result<KeptLaunch> resume_launch(const store::Places& places, const std::string& id,

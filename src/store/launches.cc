@@ -1,4 +1,4 @@
-// The launches of a store.
+// The launches that earlier versions kept in the store.
 #include <utility>
 
 #include "store/store.h"
@@ -12,16 +12,6 @@ constexpr int64_t kSchema = 1;
 // Of launch_word.
 enum class Word : uint8_t { kCommand, kAskedEnv };
 
-base::Status put_words(const Database& database, int64_t launch, Word kind, const std::vector<std::string>& words) {
-  int64_t place = 0;
-  for (const std::string& word : words) {
-    BELLJAR_ASSIGN(Statement entry, database.prepare("INSERT INTO launch_word VALUES (?, ?, ?, ?)"));
-    entry.bind(1, launch).bind(2, static_cast<int64_t>(kind)).bind(3, place++).bind(4, word);
-    BELLJAR_TRY(entry.run());
-  }
-  return {};
-}
-
 base::Result<std::vector<std::string>> words_of(const Database& database, int64_t launch, Word kind) {
   BELLJAR_ASSIGN(Statement entries,
                  database.prepare("SELECT text FROM launch_word WHERE launch = ? AND kind = ? ORDER BY place"));
@@ -34,41 +24,7 @@ base::Result<std::vector<std::string>> words_of(const Database& database, int64_
   }
 }
 
-base::Result<int64_t> insert(const Database& database, const Launch& launch) {
-  BELLJAR_ASSIGN(Statement old, database.prepare("DELETE FROM launch WHERE id = ?"));
-  BELLJAR_TRY(old.bind(1, launch.id).run());
-  BELLJAR_ASSIGN(Statement record,
-                 database.prepare("INSERT INTO launch (id, schema, folder, device, inode, policy, chdir,"
-                                  " target_folder) VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING number"));
-  record.bind(1, launch.id)
-      .bind(2, kSchema)
-      .bind(3, launch.folder.path)
-      .bind(4, static_cast<int64_t>(launch.folder.device))
-      .bind(5, static_cast<int64_t>(launch.folder.inode))
-      .bind(6, launch.policy)
-      .bind(7, launch.chdir)
-      .bind(8, launch.target_folder);
-  BELLJAR_ASSIGN(const bool row, record.step());
-  if (!row) return base::refuse("keep the launch", launch.id, "the store took no record");
-  return record.integer(0);
-}
-
-base::Status forget_oldest(const Database& database, int64_t newest) {
-  BELLJAR_ASSIGN(Statement old, database.prepare("DELETE FROM launch WHERE number <= ?"));
-  BELLJAR_TRY(old.bind(1, newest - kKeptLaunches).run());
-  return database.execute("DELETE FROM launch_word WHERE launch NOT IN (SELECT number FROM launch)");
-}
-
 }  // namespace
-
-base::Status Store::keep_launch(const Launch& launch) const {
-  BELLJAR_TRY(database_.execute("BEGIN IMMEDIATE"));
-  BELLJAR_ASSIGN(const int64_t number, insert(database_, launch));
-  BELLJAR_TRY(put_words(database_, number, Word::kCommand, launch.command));
-  BELLJAR_TRY(put_words(database_, number, Word::kAskedEnv, launch.asked_env));
-  BELLJAR_TRY(forget_oldest(database_, number));
-  return database_.execute("COMMIT");
-}
 
 base::Result<std::optional<Launch>> Store::launch(const std::string& id) const {
   BELLJAR_ASSIGN(

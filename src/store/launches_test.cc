@@ -74,50 +74,12 @@ constexpr const char* kVersion2 =
     "  CAST('' AS BLOB));"
     "PRAGMA user_version = 2;";
 
-TEST_F(LaunchesTest, GiveBackEveryByte) {
-  const Launch launch{"0123456789abcdef",
-                      {std::string("/with\nnewline and \xff byte"), ~uint64_t{0}, 1},
-                      std::string("{\"a\": \"\0\"}", 10) + "\xc3\xa4",
-                      {"claude", "", "--x=\xff y", std::string("a\0b", 3)},
-                      "/work/below",
-                      {"API_KEY", "B"},
-                      "~/there"};
-  {
-    const auto store = Store::open(folder_);
-    ASSERT_TRUE(store) << store.error().message();
-    ASSERT_TRUE(store->keep_launch(launch));
-    ASSERT_TRUE(store->keep_launch({"other", {}, "", {}, "", {}}));
-  }
-  const auto store = Store::open_existing(folder_);
-  ASSERT_TRUE(store && *store);
-  EXPECT_EQ((*store)->launch(launch.id).value(), launch);
-  EXPECT_EQ((*store)->launch("0123").value(), std::nullopt);
-}
-
-TEST_F(LaunchesTest, TheLastWordCountsAndTheOldestGo) {
-  const auto store = Store::open(folder_);
-  ASSERT_TRUE(store);
-  ASSERT_TRUE(store->keep_launch({"first", {}, "1", {"a", "b"}, "", {}}));
-  ASSERT_TRUE(store->keep_launch({"same", {}, "1", {"a", "b"}, "", {}}));
-  ASSERT_TRUE(store->keep_launch({"same", {}, "2", {"c"}, "", {}}));
-  EXPECT_EQ(store->launch("same").value()->command, std::vector<std::string>{"c"});
-  const auto database = Database::open(folder_ + "/belljar.db", Database::Access::kWrite);
-  ASSERT_TRUE(database);
-  ASSERT_TRUE(database->execute("UPDATE sqlite_sequence SET seq = " + std::to_string(kKeptLaunches)));
-  ASSERT_TRUE(store->keep_launch({"last", {}, "3", {}, "", {}}));
-  EXPECT_EQ(store->launch("first").value(), std::nullopt);
-  EXPECT_TRUE(store->launch("same").value());
-  EXPECT_TRUE(store->launch("last").value());
-}
-
 TEST_F(LaunchesTest, AStoreWithoutThemIsBroughtUp) {
   make(kVersion1);
   EXPECT_EQ(kept("0123"), "none");
   const auto store = Store::open(folder_);
   ASSERT_TRUE(store) << store.error().message();
   EXPECT_EQ(store->project_of("/work").value()->policy, "{\"git\": \"write\"}");
-  EXPECT_TRUE(store->keep_launch({"0123", {}, "text", {}, "", {}}));
-  EXPECT_EQ(kept("0123"), "text");
 }
 
 TEST_F(LaunchesTest, ARecordOfAnEarlierVersionStillLoads) {

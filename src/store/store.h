@@ -1,5 +1,6 @@
-// What Belljar remembers between launches: the default policy of a project, the policy files that a person trusts,
-// what launches were launched with, the images it has built, and tasks.
+// What Belljar remembers between launches: the default policy of a project, the policy files that a person trusts, the
+// images it has built, and tasks. What is written at launches is not in here (launch_log.h), so that most launches find
+// no store and open none.
 // One SQLite file, `belljar.db`, in Belljar's own state folder, which no guest ever sees.
 #pragma once
 
@@ -80,9 +81,6 @@ struct Task {
   bool operator==(const Task&) const = default;
 };
 
-// How many launches are kept; the oldest go first.
-inline constexpr int64_t kKeptLaunches = 1000;
-
 // Why a folder's policy file is not used, or that it is.
 enum class Trust : uint8_t {
   kTrusted,
@@ -106,9 +104,8 @@ class Store {
   // False when there was none.
   [[nodiscard]] base::Result<bool> remove_project(const std::string& folder) const;
 
-  // Replaces one with the same id.
-  [[nodiscard]] base::Status keep_launch(const Launch& launch) const;
-  // An error when a newer version of Belljar kept it in a way that this one does not know.
+  // One that an earlier version kept here (see launch_log.h). An error when a newer one kept it in a way that this one
+  // does not know.
   [[nodiscard]] base::Result<std::optional<Launch>> launch(const std::string& id) const;
 
   // What a check of an ssh target found, as text of whoever checked it.
