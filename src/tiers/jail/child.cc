@@ -45,6 +45,7 @@ class Run : ChildPart {
   bool map_ids();
   bool found();
   bool take_order();
+  bool take_identities();
   bool enter_groups();
   bool build();
   bool hand_out(int descriptor, const char* what);
@@ -58,7 +59,8 @@ class Run : ChildPart {
   Files files_;
   const Program* program_ = nullptr;        // from the order on
   std::array<int, Order::kCount> given_{};  // descriptors that came with it
-  int guest_ = -1;                          // belljar-guest
+  std::array<int, Identities::kCount> identities_{-1, -1};
+  int guest_ = -1;  // belljar-guest
 };
 
 bool Run::arm_death_signal() {
@@ -147,7 +149,8 @@ bool Run::set_ids() {
     return fail("drop the groups", "", errno);
   }
   if ((base_.namespaces & CLONE_NEWUSER) != 0 &&
-      !check(::setns(given_[Order::kUserNamespace], CLONE_NEWUSER) == 0, "enter the guest's user namespace", "")) {
+      !check(::setns(identities_[Identities::kUserNamespace], CLONE_NEWUSER) == 0, "enter the guest's user namespace",
+             "")) {
     return false;
   }
   return check(::syscall(SYS_setresgid, who.guest_gid, who.guest_gid, who.guest_gid) == 0, "become the guest's group",
@@ -222,7 +225,9 @@ bool Run::found() {
   if (!arm_death_signal() || !map_ids()) return false;
   // Nothing mounted from here on may reach the host's other mount namespaces (mount_namespaces(7)).
   if (!check(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "make private", "/")) return false;
-  return files_.make_mounts() && make_network();
+  if (!files_.make_mounts() || !make_network()) return false;
+  files_.open_early_trees();
+  return true;
 }
 
 bool Run::take_order() {
@@ -231,6 +236,16 @@ bool Run::take_order() {
   if (error != 0 || order.magic != guest::kMagic) return fail("take the order", "", error != 0 ? error : EPROTO);
   program_ = child_.program;
   return true;
+}
+
+// Once. The launcher makes them while the child is at work, so the child asks only when it can do no more without.
+bool Run::take_identities() {
+  if (!base_.privileged || identities_[Identities::kUserNamespace] >= 0) return true;
+  Identities order;
+  const int error =
+      linux::receive_with_descriptors(child_.control, &order, sizeof order, identities_.data(), identities_.size());
+  return (error == 0 && order.magic == guest::kMagic) ||
+         fail("take the user namespaces", "", error != 0 ? error : EPROTO);
 }
 
 // Before init, and so before anything that could grow. A write of 0 means the writer (cgroups(7)).
@@ -249,12 +264,13 @@ bool Run::enter_groups() {
 }
 
 bool Run::build() {
-  if (!files_.open_trees(given_[Order::kIdMap]) || !files_.make_scratch() || !files_.attach_root()) return false;
+  if (!files_.open_trees() || !files_.make_scratch() || !files_.attach_root()) return false;
   for (Step& step : child_.program->steps) {
-    if (!files_.carry_out(step)) return false;
+    if (step.idmap && !take_identities()) return false;
+    if (!files_.carry_out(step, identities_[Identities::kIdMap])) return false;
   }
-  return hand_out(files_.scratch(), "hand out the scratch") && files_.change_root() && enter_groups() &&
-         drop_privilege() && place_descriptors() && execute();
+  return hand_out(files_.scratch(), "hand out the scratch") && files_.change_root() && take_identities() &&
+         enter_groups() && drop_privilege() && place_descriptors() && execute();
 }
 
 bool Run::all() {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "tiers/jail/program.h"
 
@@ -11,11 +12,18 @@ namespace belljar::tiers::jail {
 // What the launcher sends the child over the control socket, with these descriptors: the end of a launcher that changes
 // its mind, or dies, shows as the end of the socket.
 struct Order {
-  enum : size_t { kConfig, kStdin, kStdout, kStderr, kUserNamespace, kIdMap, kCount };
+  enum : size_t { kConfig, kStdin, kStdout, kStderr, kCount };
   uint32_t magic = 0;
 };
 
-// The second message: where the child enters the guest's cgroups, made while it builds the guest. `count` of the
+// The second message, when root launches: the user namespaces, made while the child does what
+// needs none.
+struct Identities {
+  enum : size_t { kUserNamespace, kIdMap, kCount };
+  uint32_t magic = 0;
+};
+
+// The last message: where the child enters the guest's cgroups, made while it builds the guest. `count` of the
 // descriptors are of groups.
 struct Entries {
   static constexpr size_t kMost = 3;
@@ -34,6 +42,14 @@ struct TransparentWay {
 };
 enum TransparentStep : uint32_t { kNoStep, kRouteStep, kRedirectStep, kListenStep };
 
+// A path of the host that the child binds before it knows the plan: read-only and with the attributes that every bind
+// has. A plan that wants it otherwise binds it anew.
+struct EarlyTree {
+  const char* source = nullptr;
+  bool device = false;
+  int tree = -1;  // the detached mount, while the child runs; -1 when there is none to be had
+};
+
 // Lives in the launcher's memory, which the child shares; the thread that cloned it sleeps meanwhile. Descriptors
 // belong to the launcher, the child has its own copies of those that were open when it was cloned.
 struct Child {
@@ -43,6 +59,7 @@ struct Child {
   // Text for the id maps of an ordinary user's launch.
   const char* uid_map = nullptr;
   const char* gid_map = nullptr;
+  std::span<EarlyTree> early;
 
   // Before the order.
   Program* program = nullptr;

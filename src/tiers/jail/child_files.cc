@@ -81,6 +81,13 @@ int new_mount(const char* type, const Option* options, size_t count, uint64_t at
   return mounted;
 }
 
+// `every` bind has, as MOUNT_ATTR_ bits.
+uint64_t attributes_of(uint64_t every, bool device, bool writable) {
+  // Read-only keeps the host's node from chmod and utimes; writing to the device stays possible.
+  if (device) return (every & ~uint64_t{MOUNT_ATTR_NODEV}) | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY;
+  return writable ? every : every | MOUNT_ATTR_RDONLY;
+}
+
 }  // namespace
 
 int Files::open_in_root(const char* path, uint64_t flags) const {
@@ -91,7 +98,38 @@ int Files::open_host(const char* path) const {
   return open_how_fd(AT_FDCWD, path, O_PATH, 0);
 }
 
-bool Files::open_tree_of(Step& step, int id_map) {
+void Files::open_early_trees() {
+  for (EarlyTree& early : child_.early) {
+    const int source = open_host(early.source);
+    if (source < 0) continue;
+    early.tree = ::open_tree(source, "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    ::close(source);
+    mount_attr attributes{};
+    attributes.attr_set = attributes_of(kBindAttributes, early.device, false);
+    if (early.tree >= 0 &&
+        ::mount_setattr(early.tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes, sizeof attributes) != 0) {
+      ::close(early.tree);
+      early.tree = -1;
+    }
+  }
+}
+
+// True when the step's tree is there already, as the step wants it.
+bool Files::take_early_tree(Step& step) {
+  const bool device = step.op == Op::kDevice;
+  if (step.idmap || (step.writable && !device)) return false;
+  if (child_.program->protections.bind_attributes != kBindAttributes) return false;
+  for (EarlyTree& early : child_.early) {
+    if (early.tree < 0 || early.device != device || std::strcmp(early.source, step.source) != 0) continue;
+    step.tree = early.tree;
+    early.tree = -1;
+    return true;
+  }
+  return false;
+}
+
+bool Files::open_tree_of(Step& step) {
+  if (take_early_tree(step)) return true;
   const int source = open_host(step.source);
   if (source < 0) {
     if (errno == ENOENT && step.optional) return true;
@@ -102,25 +140,25 @@ bool Files::open_tree_of(Step& step, int id_map) {
   ::close(source);
   if (step.tree < 0) return fail("clone the mount of", step.source, code);
   mount_attr attributes{};
-  attributes.attr_set = child_.program->protections.bind_attributes;
-  if (step.op == Op::kDevice) {
-    // Read-only keeps the host's node from chmod and utimes; writing to the device stays possible.
-    attributes.attr_set = (attributes.attr_set & ~uint64_t{MOUNT_ATTR_NODEV}) | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY;
-  } else if (!step.writable) {
-    attributes.attr_set |= MOUNT_ATTR_RDONLY;
-  }
-  if (step.idmap) {
-    attributes.attr_set |= MOUNT_ATTR_IDMAP;
-    attributes.userns_fd = static_cast<uint64_t>(id_map);
-  }
+  attributes.attr_set =
+      attributes_of(child_.program->protections.bind_attributes, step.op == Op::kDevice, step.writable);
   return check(::mount_setattr(step.tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes, sizeof attributes) == 0,
-               step.idmap ? "map the ids of" : "restrict the mount of", step.source);
+               "restrict the mount of", step.source);
+}
+
+// While the tree is detached: afterwards the kernel maps no more (mount_setattr(2), MOUNT_ATTR_IDMAP).
+bool Files::map_ids_of(const Step& step, int id_map) {
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_IDMAP;
+  attributes.userns_fd = static_cast<uint64_t>(id_map);
+  return check(::mount_setattr(step.tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes, sizeof attributes) == 0,
+               "map the ids of", step.source);
 }
 
 // Before anything is attached, so that no path of the host is looked up through what the guest gets.
-bool Files::open_trees(int id_map) {
+bool Files::open_trees() {
   for (Step& step : child_.program->steps) {
-    if ((step.op == Op::kBind || step.op == Op::kDevice) && !open_tree_of(step, id_map)) return false;
+    if ((step.op == Op::kBind || step.op == Op::kDevice) && !open_tree_of(step)) return false;
   }
   return open_guest();
 }
@@ -385,7 +423,7 @@ bool Files::attach_proc(const Step& step) {
   return check(::mkdirat(scratch_, kProcParked, 0755) == 0, "make a folder", kProcParked) && park(proc_, kProcParked);
 }
 
-bool Files::carry_out(Step& step) {
+bool Files::carry_out(Step& step, int id_map) {
   switch (step.op) {
     case Op::kFolder:
       return make_folder(root_, step);
@@ -401,7 +439,7 @@ bool Files::carry_out(Step& step) {
     case Op::kBind:
     case Op::kDevice: {
       if (step.tree < 0) return true;  // optional and missing
-      const bool good = attach(step.tree, step);
+      const bool good = (!step.idmap || map_ids_of(step, id_map)) && attach(step.tree, step);
       ::close(step.tree);
       step.tree = -1;
       return good;

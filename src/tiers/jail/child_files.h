@@ -37,14 +37,15 @@ class Files : ChildPart {
 
   // Mounts that no plan changes, attached nowhere yet.
   bool make_mounts();
-  // All sources of the program, before anything is attached; for a launch by root `id_map` is the user namespace of
-  // the id-mapped binds.
-  bool open_trees(int id_map);
+  // What most plans bind, while none is there. What cannot be had is left to open_trees(), which tells.
+  void open_early_trees();
+  // All sources of the program, before anything is attached.
+  bool open_trees();
   // The scratch tmpfs, and the new root on top of the host's.
   bool make_scratch();
   bool attach_root();
-  // One step of the program.
-  bool carry_out(Step& step);
+  // One step of the program. `id_map` is the user namespace of the id-mapped binds, for a step that is one.
+  bool carry_out(Step& step, int id_map);
   // Makes the new root the only one.
   bool change_root();
 
@@ -57,7 +58,9 @@ class Files : ChildPart {
  private:
   [[nodiscard]] int open_in_root(const char* path, uint64_t flags) const;
   [[nodiscard]] int open_host(const char* path) const;
-  bool open_tree_of(Step& step, int id_map);
+  bool take_early_tree(Step& step);
+  bool open_tree_of(Step& step);
+  bool map_ids_of(const Step& step, int id_map);
   bool open_guest();
   bool make_folder(int folder, const Step& step);
   bool make_file(int folder, const char* path, std::string_view text, mode_t mode, bool owned);

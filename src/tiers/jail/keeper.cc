@@ -16,6 +16,7 @@
 #include "linux/clone.h"
 #include "linux/descriptor_passing.h"
 #include "linux/user_namespace.h"
+#include "plan/facts.h"
 
 namespace belljar::tiers::jail {
 namespace {
@@ -59,6 +60,7 @@ base::Result<std::unique_ptr<Keeper>> Keeper::start(const Foundation& foundation
   child.control = out->guest_end_.get();
   child.uid_map = out->uid_map_.c_str();
   child.gid_map = out->gid_map_.c_str();
+  out->name_early_trees();
   BELLJAR_TRY(out->start_thread());
   return out;
 }
@@ -68,6 +70,18 @@ base::Result<std::unique_ptr<Keeper>> Keeper::start(std::function<void()> begin)
   out->begin_ = std::move(begin);
   BELLJAR_TRY(out->start_thread());
   return out;
+}
+
+// What nearly every plan binds as it is.
+void Keeper::name_early_trees() {
+  const auto roots = plan::root_entry_names();
+  const auto devices = plan::device_names();
+  for (const std::string_view path : roots) early_sources_.emplace_back(path);
+  early_sources_.emplace_back("/sys/devices/system/cpu");
+  const size_t folders = early_sources_.size();
+  for (const std::string_view name : devices) early_sources_.push_back("/dev/" + std::string(name));
+  for (size_t i = 0; i < early_sources_.size(); ++i) early_.push_back({early_sources_[i].c_str(), i >= folders});
+  child_.early = early_;
 }
 
 base::Status Keeper::start_thread() {
@@ -129,6 +143,13 @@ void Keeper::order(const std::array<int, Order::kCount>& descriptors) {
   const Order order{guest::kMagic};
   send_error_ =
       linux::send_with_descriptors(control_.get(), &order, sizeof order, descriptors.data(), descriptors.size());
+}
+
+void Keeper::lend(const std::array<int, Identities::kCount>& namespaces) {
+  const Identities identities{guest::kMagic};
+  const int error = linux::send_with_descriptors(control_.get(), &identities, sizeof identities, namespaces.data(),
+                                                 namespaces.size());
+  if (send_error_ == 0) send_error_ = error;
 }
 
 void Keeper::let_enter(std::span<const int> groups, int null) {

@@ -39,6 +39,8 @@ class Keeper {
   [[nodiscard]] Child& child() { return child_; }
   // Sends the order with its descriptors. The child's end is told by wait() alone.
   void order(const std::array<int, Order::kCount>& descriptors);
+  // Sends what a child that root has cloned waits for next, once it can do no more without.
+  void lend(const std::array<int, Identities::kCount>& namespaces);
   // Sends the descriptors by which the child enters cgroups, at most Entries::kMost; it waits for them before it
   // executes init. `null` stands for those that are not needed.
   void let_enter(std::span<const int> groups, int null);
@@ -61,10 +63,13 @@ class Keeper {
  private:
   Keeper() = default;
   base::Status start_thread();
+  void name_early_trees();
   void keep();
   void clone();
 
   Child child_;
+  std::vector<std::string> early_sources_;
+  std::vector<EarlyTree> early_;
   std::string uid_map_;
   std::string gid_map_;
   base::Fd control_;

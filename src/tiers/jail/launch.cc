@@ -71,13 +71,19 @@ guest::ExpectedMount expected_of(const plan::Mount& mount) {
 // What the guest's mountinfo must hold: the mounts that the program makes, the root among them.
 std::vector<guest::ExpectedMount> expected_mounts(const plan::Plan& plan, const Program& program) {
   std::vector<guest::ExpectedMount> out{{.path = "/"}};
+  // The steps are in the order of the mounts, of which each has a target of its own.
+  size_t next = 0;
   for (const Step& step : program.steps) {
     if (step.op == Op::kFolder || step.op == Op::kLink || step.op == Op::kFile) continue;
-    for (const plan::Mount& mount : plan.mounts) {
+    for (size_t i = 0; i < plan.mounts.size(); ++i) {
+      const size_t at = (next + i) % plan.mounts.size();
+      const plan::Mount& mount = plan.mounts[at];
       if (mount.target.compare(1, std::string::npos, step.target) != 0) continue;
       guest::ExpectedMount expected = expected_of(mount);
       expected.optional = step.optional || step.op == Op::kMask;
       out.push_back(expected);
+      next = at + 1;
+      break;
     }
   }
   return out;
@@ -395,7 +401,6 @@ base::Result<Guest> start(Prepared& prepared, const Stdio& stdio, std::unique_pt
   guest::Config config = prepared.config;
   config.terminal = stdio.fds[0] < 0;
   config.terminal_stderr = stdio.fds[2] < 0;
-  BELLJAR_ASSIGN(const UserNamespaces users, make_user_namespaces(program));
   base::Fd config_out;
   base::Fd config_in;
   BELLJAR_TRY(base::make_pair(SOCK_STREAM, config_out, config_in));
@@ -412,11 +417,13 @@ base::Result<Guest> start(Prepared& prepared, const Stdio& stdio, std::unique_pt
   std::array<int, Order::kCount> descriptors{};
   descriptors[Order::kConfig] = config_in.get();
   for (size_t i = 0; i < 3; ++i) descriptors[Order::kStdin + i] = stdio.fds[i] < 0 ? null.get() : stdio.fds[i];
-  // An ordinary user's launch needs none; the number of descriptors is the same.
-  descriptors[Order::kUserNamespace] = users.guest.valid() ? users.guest.fd() : null.get();
-  descriptors[Order::kIdMap] = users.id_map.valid() ? users.id_map.fd() : descriptors[Order::kUserNamespace];
   keeper->order(descriptors);
-  // While the child works. What the socket does not hold has to wait for a reader: the child may fail.
+  // While the child works.
+  BELLJAR_ASSIGN(const UserNamespaces users, make_user_namespaces(program));
+  if (users.guest.valid()) {
+    keeper->lend({users.guest.fd(), users.id_map.valid() ? users.id_map.fd() : users.guest.fd()});
+  }
+  // Likewise. What the socket does not hold has to wait for a reader: the child may fail.
   if (config.host_namespaces.empty()) {
     BELLJAR_ASSIGN(config.host_namespaces, own_namespaces(program.protections.namespaces));
   }

@@ -216,6 +216,8 @@ base::Status Compiler::run() {
 
 }  // namespace
 
+const uint64_t kBindAttributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+
 std::string scratch_folder(const Program& program, std::string_view target) {
   for (const Step& step : program.steps) {
     if (step.op == Op::kScratch && target.starts_with('/') && target.substr(1) == step.target) {
@@ -280,7 +282,7 @@ base::Result<Program> compile(const plan::Plan& plan, bool privileged, const Cop
   program.transparent = plan.transparent;
   program.scratch_bytes = plan.limits.scratch_bytes;
   program.scratch_files = plan.limits.scratch_files;
-  program.protections.bind_attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+  program.protections.bind_attributes = kBindAttributes;
   if (plan.network == policy::Network::kAllow) program.protections.namespaces &= ~uint64_t{CLONE_NEWNET};
   BELLJAR_TRY(Compiler(plan, copies, program).run());
   return program;

@@ -52,6 +52,9 @@ struct Step {
   int refused = 0;       // kPrivate: why the kernel made none, so that the folder is read-only; set by the child
 };
 
+// Of every bind, as MOUNT_ATTR_ bits.
+extern const uint64_t kBindAttributes;
+
 // Every protection that is not a mount. Production leaves them all on; a test turns one off and sees the probe refuse.
 struct Protections {
   uint64_t namespaces =
