@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/io.h"
+#include "base/pack.h"
 #include "base/pair.h"
 #include "base/path.h"
 #include "linux/descriptor_passing.h"
@@ -69,16 +70,19 @@ class Process {
 
  private:
   void detach() const;
+  void shut_door() const;
   void forget() const;
   base::Status write_marker();
   base::Status tell_marker();
   void tell_failure(const base::Error& error) const;
   bool wait_for_guard();
   bool wait_for_begin();
-  void wait_for_end();
+  [[nodiscard]] bool wait_for_end();
+  void wait_for_word();
   void tell_name_servers();
   [[nodiscard]] bool end_guest() const;
-  [[nodiscard]] workspace::Settled work(bool agent_started);
+  // What is done by `always` in any case, or what is not.
+  void work(bool always, workspace::Settled& out);
   [[nodiscard]] bool tell(const workspace::Settled& settled) const;
   void write_settlement(const workspace::Settled& settled) const;
 
@@ -95,11 +99,15 @@ class Process {
   std::vector<workspace::Work> unfinished_;
 };
 
-// The session is settled, but for what could not be released: that stays on record, for `belljar recover`.
-void Process::forget() const {
+// Other rules are of no use to a session whose guest has ended.
+void Process::shut_door() const {
   for (const std::string_view suffix : {kDoor, kBell, kLaunchRecord}) {
     state_.remove(errand_.session + std::string(suffix));
   }
+}
+
+// The session is settled, but for what could not be released: that stays on record, for `belljar recover`.
+void Process::forget() const {
   const std::string name = errand_.session + std::string(kPending);
   Marker left{errand_.session, errand_.started, errand_.plan, unfinished_, 0, 0};
   // Where that cannot be written the whole record stays.
@@ -206,10 +214,21 @@ void Process::tell_name_servers() {
   (void)::send(name_servers_.get(), servers->data(), servers->size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+// Of the guest, or of the launcher's patience with it. True when the launcher has said so, or is gone.
+bool Process::wait_for_end() {
+  std::array<pollfd, 2> wait{{{socket_.get(), POLLIN, 0}, {guest_.get(), POLLIN, 0}}};
+  for (;;) {
+    const int ready = ::poll(wait.data(), wait.size(), name_servers_ ? kLookMilliseconds : -1);
+    if (ready == 0) tell_name_servers();
+    if (ready > 0) break;
+  }
+  if (wait[0].revents == 0) return false;
+  wait_for_word();
+  return true;
+}
+
 // By the launcher's word or its end, which are the same from here on.
-void Process::wait_for_end() {
-  pollfd wait{socket_.get(), POLLIN, 0};
-  while (name_servers_ && ::poll(&wait, 1, kLookMilliseconds) == 0) tell_name_servers();
+void Process::wait_for_word() {
   Message message;
   base::Fd none;
   (void)linux::receive_with_descriptor(socket_.get(), &message, sizeof message, none);
@@ -222,23 +241,23 @@ bool Process::end_guest() const {
   return ::poll(&wait, 1, kGuestEndMilliseconds) == 1;
 }
 
-workspace::Settled Process::work(bool agent_started) {
-  workspace::Settled out;
+void Process::work(bool always, workspace::Settled& out) {
   for (const workspace::Work& work : errand_.works) {
-    if (!work.run || (!agent_started && !work.always)) continue;
+    if (!work.run || work.always != always) continue;
     const auto settled = work.run(scratch_.get());
     if (settled) {
       out.append(*settled);
     } else {
       out.add_unreleased(work.name + ": " + settled.error().message());
     }
-    if (work.always && (!settled || !settled->unreleased().empty())) unfinished_.push_back(work);
+    if (always && (!settled || !settled->unreleased().empty())) unfinished_.push_back(work);
   }
-  return out;
 }
 
+// The length first, so that the launcher need not wait for the end of the process to know that this is all.
 bool Process::tell(const workspace::Settled& settled) const {
-  const std::string bytes = encode(settled);
+  std::string bytes;
+  base::pack_text(bytes, encode(settled));
   for (size_t at = 0; at < bytes.size(); at += kChunk) {
     const size_t size = std::min(kChunk, bytes.size() - at);
     if (linux::send_with_descriptor(socket_.get(), bytes.data() + at, size, -1) != 0) return false;
@@ -260,26 +279,46 @@ void Process::write_settlement(const workspace::Settled& settled) const {
 
 int Process::run() {
   detach();
+  workspace::Settled settled;
   if (const auto status = write_marker(); !status) {
     tell_failure(status.error());
-    (void)work(false);
-    if (state_) forget();
+    work(true, settled);
+    if (state_) {
+      shut_door();
+      forget();
+    }
     return 1;
   }
   if (!wait_for_guard() || !wait_for_begin()) {
     ::alarm(static_cast<unsigned>(Settler::kMostTime.count()));
-    (void)work(false);
+    work(true, settled);
+    shut_door();
     forget();
     return 0;
   }
-  wait_for_end();
+  const bool told = wait_for_end();
   // SIGALRM ends the process; the marker then stays for whoever recovers it.
   ::alarm(static_cast<unsigned>(Settler::kMostTime.count()));
   if (!end_guest()) return 1;
-  const workspace::Settled settled = work(true);
+  work(false, settled);
+  shut_door();
+  if (!told) {
+    // The launcher may be at the guest's last output, for as long as its reader takes, and at the group's counters.
+    ::alarm(0);
+    wait_for_word();
+    ::alarm(static_cast<unsigned>(Settler::kMostTime.count()));
+  }
+  work(true, settled);
   if (!tell(settled)) write_settlement(settled);
   forget();
   return 0;
+}
+
+// What tell() sends.
+bool is_whole(std::string_view bytes) {
+  base::Unpacker in(bytes);
+  (void)in.text(workspace::kMostEncoded);
+  return in.at_end();
 }
 
 }  // namespace
@@ -382,7 +421,7 @@ base::Result<workspace::Settled> Settler::settle() {
   std::string bytes;
   std::array<char, kChunk> chunk;
   const auto deadline = base::Deadline::after(kMostTime + kGraceTime);
-  for (;;) {
+  while (!is_whole(bytes)) {
     pollfd wait{socket_.get(), POLLIN, 0};
     if (::poll(&wait, 1, deadline.poll_timeout()) == 0) {
       pid_ = -1;  // somebody has stopped it: waiting for its end would be for ever
@@ -395,8 +434,9 @@ base::Result<workspace::Settled> Settler::settle() {
     bytes.append(chunk.data(), static_cast<size_t>(n));
   }
   hang_up();
-  if (bytes.empty()) return base::refuse(kOperation, "", "the settler ended without a word", kHint);
-  return workspace::decode_settled(bytes);
+  if (!is_whole(bytes)) return base::refuse(kOperation, "", "the settler ended without a word", kHint);
+  base::Unpacker in(bytes);
+  return workspace::decode_settled(in.text(workspace::kMostEncoded));
 }
 
 }  // namespace belljar::session

@@ -167,6 +167,32 @@ TEST_F(SettlerTest, DoesTheWorkWhenTheGuestIsGone) {
   EXPECT_THAT(state_files(), IsEmpty());
 }
 
+// What is released in any case is the launcher's to read until it says so.
+TEST_F(SettlerTest, BeginsWhenTheGuestEndsAndReleasesAtTheWord) {
+  Errand mine = errand();
+  workspace::Work release;
+  release.name = "release";
+  release.always = true;
+  release.run = [path = tree_.at("released")](int) -> base::Result<workspace::Settled> {
+    std::ofstream(path) << "released";
+    return workspace::Settled();
+  };
+  mine.works.insert(mine.works.begin(), release);
+  auto settler = Settler::start(mine);
+  ASSERT_TRUE(settler && settler->guard(pidfd_of(guest_).get(), guest_, -1));
+  ASSERT_TRUE(settler->prepare());
+  ASSERT_TRUE(settler->begin({}));
+  ::kill(guest_, SIGKILL);
+  ASSERT_TRUE(eventually([&] { return text_of(tree_.at("done")) == "gone none"; }));
+  EXPECT_FALSE(fs::exists(tree_.at("released")));
+  EXPECT_TRUE(fs::exists(marker_));
+  const auto settled = settler->settle();
+  ASSERT_TRUE(settled) << settled.error().message();
+  EXPECT_THAT(settled->notes(), ElementsAre("a note"));
+  EXPECT_TRUE(fs::exists(tree_.at("released")));
+  EXPECT_THAT(state_files(), IsEmpty());
+}
+
 TEST_F(SettlerTest, DoesTheWorkWhenItsLauncherIsKilled) {
   const pid_t launcher = start_launcher();
   ::kill(launcher, SIGKILL);
