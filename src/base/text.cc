@@ -105,6 +105,7 @@ std::string shell_quote(std::string_view word) {
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> out;
+  out.reserve(static_cast<size_t>(std::ranges::count(text, separator)) + 1);
   for (;;) {
     const size_t at = text.find(separator);
     out.push_back(text.substr(0, at));

@@ -76,7 +76,7 @@ std::vector<CgroupPlace> cgroup_places(std::string_view mountinfo, std::string_v
   for (const std::string_view line : base::split(mountinfo, '\n')) {
     // ID PARENT DEVICE ROOT POINT OPTIONS [TAG…] - TYPE SOURCE SUPEROPTIONS (proc_pid_mountinfo(5))
     const size_t dash = line.find(" - ");
-    if (dash == std::string_view::npos) continue;
+    if (dash == std::string_view::npos || !line.substr(dash + 3).starts_with("cgroup")) continue;
     const auto before = split_words(line.substr(0, dash), ' ');
     const auto after = split_words(line.substr(dash + 3), ' ');
     if (before.size() < 5 || after.size() < 3 || (after[0] != "cgroup" && after[0] != "cgroup2")) continue;

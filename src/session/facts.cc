@@ -460,7 +460,8 @@ base::Result<Facts> gather_facts(const policy::Policy& policy, const plan::Reque
   }
   BELLJAR_ASSIGN(const std::vector<std::string> paths, plan::needed_paths(policy, facts, request));
   for (const std::string& path : paths) facts.paths.emplace(path, walker.walk(path));
-  if (const auto self = base::real_path("/proc/self/exe"); self && !policy.hook.url.empty()) {
+  if (const auto self = policy.hook.url.empty() ? base::Result<std::string>() : base::real_path("/proc/self/exe");
+      self && !self->empty()) {
     facts.paths.emplace(plan::kNotifyFact, walker.walk(base::parent_of(*self) + "/belljar-notify"));
   }
   BELLJAR_TRY(gather_special_files(policy, facts, walker));
