@@ -49,3 +49,13 @@ function(belljar_library name)
     gtest_discover_tests(${name}_test PROPERTIES LABELS unit DISCOVERY_TIMEOUT 60)
   endif()
 endfunction()
+
+# belljar_bubblewraps_test(NAME FILTER): cases of a program once more, each with the bubblewrap of other suites of Debian's.
+# ./dev fetches these; it leaves out the cases of one that is not to be had, by the label, and says so.
+set(BELLJAR_OTHER_SUITES trixie sid)
+function(belljar_bubblewraps_test name filter)
+  foreach(suite IN LISTS BELLJAR_OTHER_SUITES)
+    gtest_discover_tests(${name} TEST_PREFIX Bwrap-${suite}. TEST_LIST ${name}_by_${suite} TEST_FILTER "${filter}"
+      PROPERTIES LABELS bubblewrap-of-${suite} ENVIRONMENT BELLJAR_TEST_MODE=bwrap-${suite} DISCOVERY_TIMEOUT 60)
+  endforeach()
+endfunction()

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -44,6 +45,8 @@ class BwrapTest : public ::testing::Test {
     return run(command(words, path));
   }
   [[nodiscard]] const std::string& own() const { return own_; }
+  static std::string real() { return bubblewrap_program(); }
+  static std::string path() { return real().substr(0, real().rfind('/')) + ":/usr/bin:/bin"; }
   // A program called bwrap, in the place of the distribution's.
   void write_bwrap(const std::string& script) const {
     write_file(own() + "/bwrap", "#!/bin/sh\n" + script);
@@ -66,8 +69,8 @@ class BwrapTest : public ::testing::Test {
 
 TEST_F(BwrapTest, RunsTheCommandByTheBubblewrapInPath) {
   // It notes what it is told, and does it.
-  write_bwrap("case $1 in --version) exec /usr/bin/bwrap --version;; esac\necho \"$@\" >" + own() +
-              "/words\nexec /usr/bin/bwrap \"$@\"\n");
+  write_bwrap("case $1 in --version) exec " + real() + " --version;; esac\necho \"$@\" >" + own() + "/words\nexec " +
+              real() + " \"$@\"\n");
   write_file(own() + "/words", "");
   fs::permissions(own() + "/words", static_cast<fs::perms>(0666));
   const Output output = sealed_with(own() + ":/usr/bin:/bin", "touch ran; exit 3");
@@ -112,11 +115,11 @@ TEST_F(BwrapTest, OneThatDoesNothingOfWhatItIsToldIsNotBelieved) {
 // --info-fd and --ro-bind-data do. One that is kept back, by whatever confines bubblewrap, is no launch.
 TEST_F(BwrapTest, OneThatHandsNoDescriptorOnIsRefused) {
   for (const char* kept_back : {"3<&-", "4<&-", "8<&-", "3<&- 4<&- 5<&- 6<&- 7<&- 8<&-", "3</dev/null"}) {
-    write_bwrap("[ \"$1\" = --version ] && exec /usr/bin/bwrap --version\nexec /usr/bin/bwrap \"$@\" " +
+    write_bwrap("[ \"$1\" = --version ] && exec " + real() + " --version\nexec " + real() + " \"$@\" " +
                 std::string(kept_back) + "\n");
     expect_refusal(sealed_with(own() + ":/usr/bin", "touch ran"), "set up the guest '" + own() + "/bwrap'");
   }
-  write_bwrap("exec /usr/bin/bwrap \"$@\"\n");
+  write_bwrap("exec " + real() + " \"$@\"\n");
   EXPECT_EQ(sealed_with(own() + ":/usr/bin", "touch ran").code, 0) << "else this test shows nothing";
 }
 
@@ -130,31 +133,60 @@ TEST_F(BwrapTest, WhatItCannotHoldIsRefusedBeforeAnythingStarts) {
                                 {"[isolation]\nnested = true\n", "isolation.nested 'true'"},
                                 {"[limits]\nscratch_files = 100\n", "limits 'scratch_files'"}}) {
     write_file(reports_ / "policy.toml", policy);
-    const Output output = sealed_with("/usr/bin:/bin", "touch ran", {"--policy", reports_ / "policy.toml"});
+    const Output output = sealed_with(path(), "touch ran", {"--policy", reports_ / "policy.toml"});
     expect_refusal(output, why);
     EXPECT_THAT(output.err, HasSubstr("use mode = \"jail\""));
   }
   fs::create_symlink("settings", work_ / ".envrc");
-  expect_refusal(sealed_with("/usr/bin:/bin", "touch ran"), "it is a symbolic link, which bubblewrap cannot keep");
+  expect_refusal(sealed_with(path(), "touch ran"), "it is a symbolic link, which bubblewrap cannot keep");
   write_file(reports_ / "policy.toml", "[files]\napprove = [\".envrc\"]\n");
-  EXPECT_EQ(sealed_with("/usr/bin:/bin", "true", {"--policy", reports_ / "policy.toml"}).code, 0);
+  EXPECT_EQ(sealed_with(path(), "true", {"--policy", reports_ / "policy.toml"}).code, 0);
 }
 
 TEST_F(BwrapTest, PlanAndProbeTellOfIt) {
-  const Output plan = run(command({"plan", "--mode", "bwrap", "--", "true"}, "/usr/bin:/bin"));
+  const Output plan = run(command({"plan", "--mode", "bwrap", "--", "true"}, path()));
   EXPECT_EQ(plan.code, 0) << plan.err;
   EXPECT_THAT(plan.out, HasSubstr("mode        bwrap"));
-  EXPECT_THAT(plan.out, HasSubstr("made by bubblewrap 0."));
-  const Output probe = run(command({"probe", "--mode", "bwrap"}, "/usr/bin:/bin"));
+  const std::string version = run({.argv = {real(), "--version"}}).out;
+  EXPECT_THAT(plan.out, HasSubstr("made by " + version.substr(0, version.find('\n')) + " (" + real() + ")"));
+  const Output probe = run(command({"probe", "--mode", "bwrap"}, path()));
   EXPECT_EQ(probe.code, 0) << probe.err;
   EXPECT_THAT(probe.out, HasSubstr("ok      namespace-limit"));
   EXPECT_THAT(probe.out, Not(HasSubstr("FAILED")));
-  EXPECT_THAT(run(command({"doctor"}, "/usr/bin:/bin")).out, HasSubstr("/usr/bin/bwrap, version 0."));
+  EXPECT_THAT(run(command({"doctor"}, path())).out, HasSubstr(real() + ", version 0."));
+}
+
+// CVE-2026-87766: below 0.12.0 a mount point is made through a link out of the new root, where the whole host still is.
+TEST_F(BwrapTest, FollowsLinksAsItsVersionSaysAndIsNeverLedToOne) {
+  const std::string outside = own() + "/outside";
+  fs::create_directory(outside);
+  fs::permissions(outside, static_cast<fs::perms>(0777));
+  fs::create_symlink("/oldroot" + outside, work_ / "link");
+  unsigned minor = 0;
+  ASSERT_EQ(std::sscanf(run({.argv = {real(), "--version"}}).out.c_str(), "bubblewrap 0.%u", &minor), 1);
+  (void)run({.argv = {real(), "--unshare-user", "--ro-bind", "/", "/", "--bind", work_.path(), work_.path(), "--dir",
+                      work_ / "link/made", "true"}});
+  EXPECT_EQ(fs::exists(outside + "/made"), minor < 12);
+  EXPECT_EQ(run(command({"plan", "--mode", "bwrap", "--", "true"}, path())).out.contains("CVE-2026-87766"), minor < 12);
+  fs::remove(outside + "/made");
+  fs::create_directory(work_ / "inner");
+  fs::create_symlink("/oldroot" + outside, work_ / "inner/.git");
+  for (const std::vector<std::string>& options :
+       std::vector<std::vector<std::string>>{{},
+                                             {"--approve", "inner/.git"},
+                                             {"--approve", "inner/.git", "--hide", "./link/made"},
+                                             {"--approve", "inner/.git", "--read", "./link/made"},
+                                             {"--approve", "inner/.git", "--write", work_ / "link/made"}}) {
+    const Output output = sealed_with(path(), "true", options);
+    EXPECT_TRUE(output.code == 0 || output.err.contains("refusing")) << output.code << output.err;
+    EXPECT_TRUE(fs::is_empty(outside));
+  }
+  EXPECT_EQ(sealed_with(path(), "true", {"--approve", "inner/.git"}).code, 0) << "else this test shows nothing";
 }
 
 TEST_F(BwrapTest, NothingOfItIsLeft) {
   const std::string marker = "8643." + std::to_string(::getpid());
-  const Output output = sealed_with("/usr/bin:/bin", "sleep " + marker + " & exit 4");
+  const Output output = sealed_with(path(), "sleep " + marker + " & exit 4");
   EXPECT_EQ(output.code, 4);
   EXPECT_TRUE(processes_with(marker).empty());
   EXPECT_TRUE(processes_with("--tmpfs " + work_.path()).empty());

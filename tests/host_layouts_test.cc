@@ -22,8 +22,10 @@ class LayoutTest : public ::testing::Test {
  protected:
   Output host(const std::string& script) {
     const std::string belljar = std::filesystem::path(belljar_program()).parent_path();
+    const std::string bubblewrap = std::filesystem::path(bubblewrap_program()).parent_path();
     const std::string text =
-        "MODE=" + std::string(by_bubblewrap() ? "bwrap" : "jail") + "; B='" + belljar + "'; T='" + dir_.path() +
+        "MODE=" + std::string(by_bubblewrap() ? "bwrap" : "jail") + "; B='" + belljar + "'; W='" + bubblewrap +
+        "'; T='" + dir_.path() +
         "'\n"
         "plain() { setpriv --inh-caps=-all --ambient-caps=-all \"$@\"; }\n"
         "sealed() { plain env XDG_STATE_HOME=\"$T/state\" XDG_CACHE_HOME=\"$T/cache\" \"$B/belljar\" run --mode $MODE "
@@ -32,7 +34,8 @@ class LayoutTest : public ::testing::Test {
         "trees() { M=$T/root; mkdir -p $M; ${1:-plain_root}\n"
         "  mkdir -p $M/proc $M/sys $M/dev $M/run $M/tmp $M/old $M/etc $M/home/me/work $M$B $M/work\n"
         "  for d in proc sys dev; do mount --rbind /$d $M/$d; done\n"
-        "  mount --bind $B $M$B; cp -a /etc/passwd /etc/group /etc/ld.so.cache $M/etc/ 2>/dev/null\n"
+        "  mount --bind $B $M$B; [ $W = /usr/bin ] || { mkdir -p $M$W; mount --bind $W $M$W; }\n"
+        "  cp -a /etc/passwd /etc/group /etc/ld.so.cache $M/etc/ 2>/dev/null\n"
         "  echo '127.0.0.1 localhost' >$M/etc/hosts; chmod 1777 $M/tmp; }\n"
         "plain_root() { mount -t tmpfs -o mode=755 none $M; }\n"
         "overlay_root() { mkdir $T/s; mount -t tmpfs -o mode=755 none $T/s; mkdir $T/s/l $T/s/u $T/s/w\n"
@@ -43,7 +46,7 @@ class LayoutTest : public ::testing::Test {
     if (::geteuid() != 0) words = {"unshare", "-c", "--keep-caps", "-m", "--propagation", "private"};
     words.insert(words.end(), {"sh", "-uc", text});
     Command command{.argv = words, .cwd = work_.path()};
-    command.env = {{"HOME", dir_ / "home"}, {"PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"}};
+    command.env = {{"HOME", dir_ / "home"}, {"PATH", bubblewrap + ":/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"}};
     return run(command);
   }
   TempDir dir_;
@@ -137,7 +140,7 @@ TEST_F(LayoutTest, WorksWithAStoreAndAProfile) {
       "mount --bind /usr/lib64 $M/lib64; mount --bind /usr/lib $M/lib; "
       "ln -s /nix/store/abc-tools $M/nix/var/nix/profiles/per-user/me/profile; ln -s /nowhere $M/run/current-system; "
       "ln -s /nix/var/nix/profiles/per-user/me/profile $M/home/me/.nix-profile; enter; "
-      "export PATH=/run/current-system/sw/bin:/home/me/.nix-profile/bin:/nix/store/abc-tools/bin:/bin; "
+      "export PATH=$W:/run/current-system/sw/bin:/home/me/.nix-profile/bin:/nix/store/abc-tools/bin:/bin; "
       "sealed -- /bin/sh -c 'echo started; ls -d /usr/bin /bin/bash' ; sealed -- /bin/bash -c true; echo code $?");
   EXPECT_THAT(output.out, StartsWith("started\n")) << output.err;
   EXPECT_THAT(output.out, HasSubstr("code 127\n"));

@@ -52,6 +52,11 @@ base::Status fit_to_bwrap(const Facts& facts, Plan& plan) {
   plan.limits.scratch_files = 0;
   plan.notes.push_back("made by bubblewrap " + facts.bwrap.version + " (" + facts.bwrap.path +
                        "): scratch is divided equally between its folders, and its number of files is not limited");
+  if (facts.bwrap.follows_links) {
+    plan.notes.emplace_back(
+        "this bubblewrap follows links while it makes mount points (CVE-2026-87766, mended in 0.12.0): run no second "
+        "session in this folder meanwhile");
+  }
   if (plan.network == policy::Network::kDeny && plan.transparent != policy::Transparent::kOff) {
     plan.notes.emplace_back(
         "programs that know no proxy reach nothing: bubblewrap leaves no privilege that could "

@@ -20,6 +20,22 @@ struct BwrapHost : Host {
   }
 };
 
+// As linux::find_bubblewrap() judges a version.
+TEST(BwrapTier, NotesAVersionThatFollowsLinks) {
+  for (const auto& [version, follows] :
+       {std::pair{"0.8.0", true}, std::pair{"0.9.0", true}, std::pair{"0.10.0", true}, std::pair{"0.11.2", true},
+        std::pair{"0.12.0", false}, std::pair{"0.13.1", false}}) {
+    BwrapHost host;
+    host.facts.bwrap.version = version;
+    host.facts.bwrap.follows_links = follows;
+    const auto plan = host.plan();
+    ASSERT_TRUE(plan) << plan.error().message();
+    const std::string text = explain_text(*plan);
+    EXPECT_THAT(text, HasSubstr(std::string("made by bubblewrap ") + version));
+    EXPECT_EQ(text.contains("CVE-2026-87766"), follows) << version;
+  }
+}
+
 TEST(BwrapTier, RefusesWhatItCannotHoldAndNamesWhatWouldWork) {
   struct Case {
     const char* name;

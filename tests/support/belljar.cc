@@ -1,14 +1,53 @@
 #include "support/belljar.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 #include <thread>
 
 #include "base/io.h"
 #include "support/temp_dir.h"
 
 namespace belljar::testing {
+namespace {
+
+constexpr std::string_view kBwrap = "bwrap";
+
+std::string_view mode() {
+  const char* value = std::getenv("BELLJAR_TEST_MODE");
+  return value != nullptr ? value : "";
+}
+
+std::string_view suite() {
+  const std::string_view text = mode();
+  return text.starts_with("bwrap-") ? text.substr(kBwrap.size() + 1) : "";
+}
+
+std::string folder_of_suite() {
+  const char* all = std::getenv("BELLJAR_TEST_BUBBLEWRAPS");
+  return std::string(all != nullptr ? all : "/no/BELLJAR_TEST_BUBBLEWRAPS") + "/" + std::string(suite());
+}
+
+// Puts the other bubblewrap in front of the distribution's, and says which it is.
+class OtherBubblewrap : public ::testing::Environment {
+ public:
+  void SetUp() override {
+    if (suite().empty()) return;
+    const Output version = run({.argv = {bubblewrap_program(), "--version"}});
+    ASSERT_EQ(version.code, 0) << bubblewrap_program() << version.err;
+    std::printf("with %s", version.out.c_str());
+    const char* path = std::getenv("PATH");
+    ::setenv("PATH", (folder_of_suite() + ":" + (path != nullptr ? path : "")).c_str(), 1);
+  }
+};
+
+const ::testing::Environment* const kOtherBubblewrap = ::testing::AddGlobalTestEnvironment(new OtherBubblewrap);
+
+}  // namespace
 
 std::string belljar_program() {
   const char* chosen = std::getenv("BELLJAR");
@@ -16,14 +55,17 @@ std::string belljar_program() {
 }
 
 bool by_bubblewrap() {
-  const char* mode = std::getenv("BELLJAR_TEST_MODE");
-  return mode != nullptr && std::string_view(mode) == "bwrap";
+  return mode().starts_with(kBwrap);
+}
+
+std::string bubblewrap_program() {
+  return (suite().empty() ? std::string("/usr/bin") : folder_of_suite()) + "/bwrap";
 }
 
 Command sealed(const std::string& folder, const std::vector<std::string>& words,
                const std::vector<std::string>& options) {
   Command command{.argv = {belljar_program(), "run"}, .cwd = folder};
-  if (const char* mode = std::getenv("BELLJAR_TEST_MODE")) command.argv.insert(command.argv.end(), {"--mode", mode});
+  if (by_bubblewrap()) command.argv.insert(command.argv.end(), {"--mode", std::string(kBwrap)});
   command.argv.insert(command.argv.end(), options.begin(), options.end());
   command.argv.emplace_back("--");
   command.argv.insert(command.argv.end(), words.begin(), words.end());

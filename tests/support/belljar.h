@@ -11,8 +11,11 @@ namespace belljar::testing {
 // The built program: $BELLJAR, else the one beside the tests.
 [[nodiscard]] std::string belljar_program();
 
-// True when the test is run once more over the bwrap tier: $BELLJAR_TEST_MODE says so.
+// $BELLJAR_TEST_MODE has a test run once more: `bwrap` over the bwrap tier, `bwrap-SUITE` with the bubblewrap of that
+// suite of Debian's, which is in a folder of $BELLJAR_TEST_BUBBLEWRAPS and then the first in PATH.
 [[nodiscard]] bool by_bubblewrap();
+// The program that these launches use, as PATH finds it.
+[[nodiscard]] std::string bubblewrap_program();
 
 // `belljar run OPTIONS -- WORDS` in `folder`, in the mode that $BELLJAR_TEST_MODE names, if any.
 [[nodiscard]] Command sealed(const std::string& folder, const std::vector<std::string>& words,

@@ -98,7 +98,7 @@ const Case kCases[] = {
          }
        }
      },
-     "start bubblewrap '/usr/bin/bwrap': the guest is not the user of the plan, refusing*"},
+     "start bubblewrap '*/bwrap': the guest is not the user of the plan, refusing*"},
     {"NamespacesInside", [](Launch& launch) { launch.take({"--disable-userns"}); },
      "probe namespace-limit 'a user namespace inside': expected ENOSPC, found it was carried out*"},
     {"OutlivesItsParent", [](Launch& launch) { launch.take({"--die-with-parent"}); },
@@ -156,7 +156,7 @@ const Case kCases[] = {
      },
      "probe capabilities 'Cap*': *"},
     {"WrongArgument", [](Launch& launch) { launch.take({"--unshare-ipc"}, {"--no-such-word"}); },
-     "start bubblewrap '/usr/bin/bwrap': bwrap: Unknown option --no-such-word, refusing (*mode = \"jail\")"},
+     "start bubblewrap '*/bwrap': bwrap: Unknown option --no-such-word, refusing (*mode = \"jail\")"},
     {"NoSuchProgram", [](Launch& launch) { launch.prepared.arguments.words[0] = "/nowhere/bwrap"; },
      "execute '/nowhere/bwrap': No such file or directory*"},
 };
