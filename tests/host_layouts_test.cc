@@ -23,18 +23,22 @@ class LayoutTest : public ::testing::Test {
   Output host(const std::string& script) {
     const std::string belljar = std::filesystem::path(belljar_program()).parent_path();
     const std::string bubblewrap = std::filesystem::path(bubblewrap_program()).parent_path();
+    const char* loop = std::getenv("BELLJAR_TEST_LOOP");  // of a run over ssh
     const std::string text =
+        "L='" + std::string(loop != nullptr ? loop : "") + "'\n" +
         "MODE=" + std::string(by_bubblewrap() ? "bwrap" : "jail") + "; B='" + belljar + "'; W='" + bubblewrap +
         "'; T='" + dir_.path() +
         "'\n"
         "plain() { setpriv --inh-caps=-all --ambient-caps=-all \"$@\"; }\n"
         "sealed() { plain env XDG_STATE_HOME=\"$T/state\" XDG_CACHE_HOME=\"$T/cache\" \"$B/belljar\" run --mode $MODE "
+        "${L:+--target ssh:there} "
         "\"$@\"; }\n"
         // The host's tree once more, for a root of another shape at $M.
         "trees() { M=$T/root; mkdir -p $M; ${1:-plain_root}\n"
         "  mkdir -p $M/proc $M/sys $M/dev $M/run $M/tmp $M/old $M/etc $M/home/me/work $M$B $M/work\n"
         "  for d in proc sys dev; do mount --rbind /$d $M/$d; done\n"
         "  mount --bind $B $M$B; [ $W = /usr/bin ] || { mkdir -p $M$W; mount --bind $W $M$W; }\n"
+        "  [ -z $L ] || { mkdir -p $M$L $M/run/sshd; mount --bind $L $M$L; }\n"
         "  cp -a /etc/passwd /etc/group /etc/ld.so.cache $M/etc/ 2>/dev/null\n"
         "  echo '127.0.0.1 localhost' >$M/etc/hosts; chmod 1777 $M/tmp; }\n"
         "plain_root() { mount -t tmpfs -o mode=755 none $M; }\n"
@@ -46,7 +50,9 @@ class LayoutTest : public ::testing::Test {
     if (::geteuid() != 0) words = {"unshare", "-c", "--keep-caps", "-m", "--propagation", "private"};
     words.insert(words.end(), {"sh", "-uc", text});
     Command command{.argv = words, .cwd = work_.path()};
-    command.env = {{"HOME", dir_ / "home"}, {"PATH", bubblewrap + ":/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"}};
+    command.env = {{"HOME", dir_ / "home"},
+                   {"PATH", (loop != nullptr ? loop + std::string("/bin:") : "") + bubblewrap +
+                                ":/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"}};
     return run(command);
   }
   TempDir dir_;

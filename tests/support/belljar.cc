@@ -6,10 +6,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <string_view>
 #include <thread>
 
 #include "base/io.h"
+#include "support/ssh_loop.h"
 #include "support/temp_dir.h"
 
 namespace belljar::testing {
@@ -32,26 +34,45 @@ std::string folder_of_suite() {
   return std::string(all != nullptr ? all : "/no/BELLJAR_TEST_BUBBLEWRAPS") + "/" + std::string(suite());
 }
 
-// Puts the other bubblewrap in front of the distribution's, and says which it is.
-class OtherBubblewrap : public ::testing::Environment {
+void put_before_path(const std::string& folder) {
+  const char* path = std::getenv("PATH");
+  ::setenv("PATH", (folder + ":" + (path != nullptr ? path : "")).c_str(), 1);
+}
+
+// What $BELLJAR_TEST_MODE needs beside options: the other bubblewrap in front of the distribution's, and told which it
+// is; a target to launch on.
+class OtherWay : public ::testing::Environment {
  public:
   void SetUp() override {
+    if (over_ssh()) {
+      loop_ = std::make_unique<SshLoop>();
+      put_before_path(loop_->folder() + "/bin");
+      ::setenv("BELLJAR", (loop_->folder() + "/programs/belljar").c_str(), 1);
+      ::setenv("BELLJAR_TEST_LOOP", loop_->folder().c_str(), 1);
+    }
     if (suite().empty()) return;
     const Output version = run({.argv = {bubblewrap_program(), "--version"}});
     ASSERT_EQ(version.code, 0) << bubblewrap_program() << version.err;
     std::printf("with %s", version.out.c_str());
-    const char* path = std::getenv("PATH");
-    ::setenv("PATH", (folder_of_suite() + ":" + (path != nullptr ? path : "")).c_str(), 1);
+    put_before_path(folder_of_suite());
   }
+  void TearDown() override { loop_.reset(); }
+
+ private:
+  std::unique_ptr<SshLoop> loop_;
 };
 
-const ::testing::Environment* const kOtherBubblewrap = ::testing::AddGlobalTestEnvironment(new OtherBubblewrap);
+const ::testing::Environment* const kOtherWay = ::testing::AddGlobalTestEnvironment(new OtherWay);
 
 }  // namespace
 
 std::string belljar_program() {
   const char* chosen = std::getenv("BELLJAR");
   return chosen != nullptr ? chosen : BELLJAR_PROGRAM;
+}
+
+bool over_ssh() {
+  return mode() == "ssh";
 }
 
 bool by_bubblewrap() {
@@ -65,6 +86,7 @@ std::string bubblewrap_program() {
 Command sealed(const std::string& folder, const std::vector<std::string>& words,
                const std::vector<std::string>& options) {
   Command command{.argv = {belljar_program(), "run"}, .cwd = folder};
+  if (over_ssh()) command.argv.insert(command.argv.end(), {"--target", "ssh:there"});
   if (by_bubblewrap()) command.argv.insert(command.argv.end(), {"--mode", std::string(kBwrap)});
   command.argv.insert(command.argv.end(), options.begin(), options.end());
   command.argv.emplace_back("--");
