@@ -21,6 +21,8 @@ class OwnEngine {
   OwnEngine& operator=(const OwnEngine&) = delete;
 
   [[nodiscard]] std::string socket() const { return folder_ / "sock"; }
+  // A process in its network namespace.
+  [[nodiscard]] pid_t process() const { return daemon_->pid(); }
 
  private:
   TempDir folder_;
@@ -34,6 +36,8 @@ class TestEngine {
   TestEngine();
   [[nodiscard]] bool there() const { return !socket_.empty(); }
   [[nodiscard]] const std::string& socket() const { return socket_; }
+  // Of the engine's network namespace, when it is one of this program's own; else -1.
+  [[nodiscard]] pid_t process() const { return own_ ? own_->process() : -1; }
 
  private:
   std::unique_ptr<OwnEngine> own_;

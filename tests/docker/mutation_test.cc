@@ -405,7 +405,11 @@ TEST_F(MutationTest, WhatIsOnlyPartlyAskedForIsRefusedToo) {
   EXPECT_THAT(with("/Mounts/0/Source", "/etc"), Contains("Mounts"));
   EXPECT_THAT(with("/Mounts/0/RW", !intact["Mounts"][0]["RW"].get<bool>()), Contains("Mounts"));
   EXPECT_THAT(with("/Mounts/2", intact["Mounts"][0]), Contains("Mounts"));
+  EXPECT_THAT(with("/HostConfig/Mounts/0/BindOptions/ReadOnlyNonRecursive", true), Contains("HostConfig.Mounts"))
+      << "what lies below it would be writable";
   // And what means the same is not.
+  EXPECT_THAT(with("/HostConfig/Mounts/1/BindOptions/ReadOnlyNonRecursive", true), IsEmpty())
+      << "nothing lies below it";
   EXPECT_THAT(with("/HostConfig/CapAdd", json::array()), IsEmpty());
   EXPECT_THAT(with("/HostConfig/Devices", nullptr), IsEmpty());
   EXPECT_THAT(with("/HostConfig/RestartPolicy/Name", "no"), IsEmpty());

@@ -52,6 +52,11 @@ DockerWorld::DockerWorld() {
   auto engine = tiers::docker::Engine::open(test_engine_.socket(), deadline);
   if (!engine) die(engine.error().message());
   engine_ = std::make_unique<tiers::docker::Engine>(std::move(*engine));
+  // The one that is meant, so that no run says that it used another than it did.
+  const char* const wanted = std::getenv("BELLJAR_TEST_ENGINE_VERSION");
+  if (wanted != nullptr && *wanted != '\0' && engine_->info().version != wanted) {
+    die("the engine is " + engine_->info().version + ", not " + wanted);
+  }
   const TempDir temp;
   make_busybox_root(temp / "root.tar");
   const base::Fd file(::open((temp / "root.tar").c_str(), O_RDONLY | O_CLOEXEC));

@@ -21,6 +21,8 @@ class DockerWorld {
 
   [[nodiscard]] const tiers::docker::Engine& engine() const { return *engine_; }
   [[nodiscard]] const std::string& socket() const { return test_engine_.socket(); }
+  // A process in the engine's network namespace, when the engine is the test's own.
+  [[nodiscard]] pid_t engine_process() const { return test_engine_.process(); }
   // Of kImage: a static busybox with PATH=/usr/local/bin:/bin.
   [[nodiscard]] const std::string& image_id() const { return image_id_; }
 

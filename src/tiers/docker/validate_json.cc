@@ -55,6 +55,15 @@ Json as_set(const Json& found) {
   return is_empty(found) ? Json::array() : sorted(found);
 }
 
+// Engines since 25 say of a bind without what lies below it, asked for in a version of the API before 1.44, that it is
+// read-only without what lies below it. There is nothing below it.
+void without_word_of_nothing(Json& mount) {
+  const auto options = mount.find("BindOptions");
+  if (options == mount.end() || !options->is_object()) return;
+  const auto alone = options->find("NonRecursive");
+  if (alone != options->end() && *alone == true) options->erase("ReadOnlyNonRecursive");
+}
+
 Json requested_mounts(const Json& found) {
   Json out = Json::array();
   if (!found.is_array()) return is_empty(found) ? out : found;
@@ -66,6 +75,7 @@ Json requested_mounts(const Json& found) {
     if (one.is_object()) {
       for (auto entry = one.begin(); entry != one.end();)
         entry = is_empty(*entry) ? one.erase(entry) : std::next(entry);
+      without_word_of_nothing(one);
     }
     out.push_back(std::move(one));
   }
