@@ -1,5 +1,6 @@
-// Time from the request to the first instruction of a command in a container: belljar's, validated and probed, beside a
-// plain `docker run` of the same image, in one run and interleaved. Needs root, for an engine of its own.
+// Time from the request to the first instruction of a command in a container: belljar's, validated and probed, in mode
+// docker and as a phase of a task, beside a plain `docker run` of the same image, in one run and interleaved. Needs
+// root, for an engine of its own.
 #include <unistd.h>
 
 #include <cstdio>
@@ -7,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "docker/test_task.h"
 #include "docker/world.h"
 #include "docker_seeding.h"
 #include "support.h"
@@ -34,9 +36,9 @@ void measure(Way& way) {
   way.whole.push_back(bench::now_ms() - begun);
 }
 
-std::vector<Way> ways(const std::string& work, const std::string& state) {
+std::vector<Way> ways(const std::string& work, const std::string& state, const belljar::testing::TestTask& task) {
   const std::string& socket = DockerWorld::get().socket();
-  std::vector<Way> out(3);
+  std::vector<Way> out(4);
   out[0].name = "docker run";
   out[0].command = {.argv = {"docker", "-H", "unix://" + socket, "run", "--rm", "--network", "none",
                              DockerWorld::kImage, "echo", "here"}};
@@ -73,6 +75,9 @@ std::vector<Way> ways(const std::string& work, const std::string& state) {
   out[2].command =
       belljar::testing::sealed(work, {"echo", "here"}, {"--mode", "docker", "--docker-image", DockerWorld::kImage});
   out[2].command.env = {{"DOCKER_HOST", "unix://" + socket}, {"XDG_STATE_HOME", state}, {"HOME", state}};
+  // On storage that is there already.
+  out[3].name = "belljar task run";
+  out[3].command = task.belljar({"task", "run", task.id(), "--phase", "execute", "--", "echo", "here"});
   return out;
 }
 
@@ -94,7 +99,9 @@ int main(int argc, char** argv) {
     return good ? 0 : 1;
   }
   {
-    std::vector<Way> all = ways(work.path(), state.path());
+    const belljar::testing::TestTask task(state / "of-task", DockerWorld::get().image_id(),
+                                          DockerWorld::get().socket());
+    std::vector<Way> all = ways(work.path(), state.path(), task);
     for (Way& way : all) measure(way);  // once, so that all is in memory
     for (Way& way : all) way.first.clear(), way.whole.clear();
     for (int i = 0; i < rounds; ++i) {

@@ -31,7 +31,7 @@ std::string builds_of(const std::string& state) {
 
 // True when it is finished, and its record may go.
 base::Result<bool> recover_one(const std::string& state, const session::StateFolder& builds, const std::string& id,
-                               std::vector<std::string>& left) {
+                               tiers::docker::Reach& reach, std::vector<std::string>& left) {
   auto record = builds.open_file(id + std::string(kRecord), O_RDONLY);
   if (!record) {
     if (record.error().code == ENOENT) return false;
@@ -44,6 +44,10 @@ base::Result<bool> recover_one(const std::string& state, const session::StateFol
   struct stat found{};
   if (::fstat(record->get(), &found) != 0 || found.st_nlink == 0) return false;
   BELLJAR_ASSIGN(const std::string engine, base::read_to_end(record->get(), kMostRecord, id));
+  if (const auto answers = reach.answers(engine); !answers) {
+    left.push_back("build " + id + ": " + answers.error().message());
+    return false;
+  }
   // Only now: a builder registers before it lets go of the lock.
   BELLJAR_ASSIGN(const image::Registry registry, registry_of(state));
   const std::vector<std::string> here =
@@ -102,14 +106,15 @@ base::Result<image::Registry> registry_of(const std::string& state) {
   return out;
 }
 
-base::Result<std::vector<std::string>> recover_builds(const std::string& state, std::vector<std::string>& done) {
+base::Result<std::vector<std::string>> recover_builds(const std::string& state, tiers::docker::Reach& reach,
+                                                      std::vector<std::string>& done) {
   std::vector<std::string> left;
   const std::string path = builds_of(state);
   if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) return left;
   BELLJAR_ASSIGN(const session::StateFolder builds, session::StateFolder::open(path));
   BELLJAR_ASSIGN(const std::vector<std::string> names, builds.names(kRecord));
   for (const std::string& id : names) {
-    BELLJAR_ASSIGN(const bool finished, recover_one(state, builds, id, left));
+    BELLJAR_ASSIGN(const bool finished, recover_one(state, builds, id, reach, left));
     if (finished) done.push_back(id);
   }
   return left;

@@ -8,6 +8,7 @@
 #include "session/state_folder.h"
 #include "store/store.h"
 #include "tiers/docker/image/registered.h"
+#include "tiers/docker/reach.h"
 
 namespace belljar::cli {
 
@@ -47,6 +48,7 @@ class ImageBuild {
 // Removes what builds have left whose builders died, and their records. Returns what is, or may be, left, and adds the
 // builds that are finished now to `done`.
 [[nodiscard]] base::Result<std::vector<std::string>> recover_builds(const std::string& state,
+                                                                    tiers::docker::Reach& reach,
                                                                     std::vector<std::string>& done);
 
 }  // namespace belljar::cli

@@ -38,6 +38,7 @@ constexpr const char* kImageHelp =
 constexpr auto kDefaultTime = std::chrono::minutes(20);
 constexpr auto kCleanTime = std::chrono::seconds(60);
 constexpr size_t kShortId = 7 + 12;
+constexpr auto kRecoveryPatience = std::chrono::seconds(5);  // with an engine of another build
 
 struct ImageOptions {
   std::string base;
@@ -116,7 +117,8 @@ base::Result<std::string> build(const Context& context, const ImageOptions& aske
   BELLJAR_ASSIGN(const base::Deadline deadline, deadline_of(asked));
   BELLJAR_ASSIGN(const std::string state, own_state_folder());
   std::vector<std::string> recovered;
-  BELLJAR_ASSIGN(const std::vector<std::string> left_before, recover_builds(state, recovered));
+  docker::Reach reach(kRecoveryPatience);
+  BELLJAR_ASSIGN(const std::vector<std::string> left_before, recover_builds(state, reach, recovered));
   (void)say_what_is_left(context, left_before);  // it has waited before
   BELLJAR_ASSIGN(const docker::Engine engine, open_engine(deadline));
   BELLJAR_ASSIGN(const ImageBuild under_way, ImageBuild::begin(state, engine.socket()));

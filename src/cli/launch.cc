@@ -193,7 +193,8 @@ base::Result<plan::Plan> plan_launch(const What& what, session::HeadStart* head)
   session::Launcher launcher = what.launcher;
   session::ask_systemd_where_needed(policy, head == nullptr, launcher);
   if (head != nullptr) *head = session::begin(policy, launcher.groups, what.session);
-  BELLJAR_ASSIGN(const plan::Facts facts, session::gather_facts(policy, what.launch.request, launcher));
+  BELLJAR_ASSIGN(const plan::Facts facts, session::gather_facts(policy, what.launch.request, launcher,
+                                                                head != nullptr ? &head->engine : nullptr));
   return plan::make_plan(policy, facts, what.launch.request);
 }
 

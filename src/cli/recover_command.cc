@@ -1,5 +1,7 @@
 #include "cli/recover_command.h"
 
+#include <chrono>
+
 #include "base/text.h"
 #include "cli/image_builds.h"
 #include "cli/options.h"
@@ -7,9 +9,14 @@
 #include "session/after.h"
 #include "session/recover.h"
 #include "session/state_folder.h"
+#include "tiers/docker/reach.h"
 
 namespace belljar::cli {
 namespace {
+
+// With each engine, for all that is to be done there. A launch does not wait for one that it may not need.
+constexpr auto kPatience = std::chrono::seconds(30);
+constexpr auto kShortPatience = std::chrono::seconds(5);
 
 std::string text_of(const session::Recovered& recovered) {
   std::string out = "belljar: recovered session " + base::escape(recovered.session) + " in '" +
@@ -24,8 +31,8 @@ std::string text_of(const session::Recovered& recovered) {
 }
 
 // False when something could not be finished.
-bool recover(const Context& context, const std::string& state_folder, size_t& count) {
-  const auto recovery = session::recover(state_folder, session::known_works());
+bool recover(const Context& context, const std::string& state_folder, tiers::docker::Reach& reach, size_t& count) {
+  const auto recovery = session::recover(state_folder, session::known_works(reach));
   if (!recovery) {
     report(context, recovery.error());
     return false;
@@ -41,10 +48,10 @@ bool recover(const Context& context, const std::string& state_folder, size_t& co
 }
 
 // The same of builds of images.
-bool recover_images(const Context& context, size_t& count) {
+bool recover_images(const Context& context, tiers::docker::Reach& reach, size_t& count) {
   const auto state = own_state_folder();
   std::vector<std::string> done;
-  const auto left = state ? recover_builds(*state, done) : std::unexpected(state.error());
+  const auto left = state ? recover_builds(*state, reach, done) : std::unexpected(state.error());
   for (const std::string& build : done) {
     std::fputs(("belljar: recovered build " + base::escape(build) + "\n").c_str(), context.err);
   }
@@ -92,9 +99,10 @@ int recover_command(const Context& context, std::span<const std::string> argumen
         base::refuse("recover", "", "neither XDG_STATE_HOME nor HOME says where the sessions are", "set HOME").error());
   }
   size_t count = 0;
-  const bool sessions = recover(context, state_folder, count);
-  const bool images = recover_images(context, count);
-  const bool tasks = recover_tasks(context, count);
+  tiers::docker::Reach reach(kPatience);
+  const bool sessions = recover(context, state_folder, reach, count);
+  const bool images = recover_images(context, reach, count);
+  const bool tasks = recover_tasks(context, reach, count);
   if (!sessions || !images || !tasks) return kFailed;
   return count > 0 ? 0 : print(context, "nothing to recover\n");
 }
@@ -102,7 +110,8 @@ int recover_command(const Context& context, std::span<const std::string> argumen
 void recover_before_launch(const Context& context) {
   const std::string state_folder = session::state_path();
   size_t count = 0;
-  if (!state_folder.empty()) (void)recover(context, state_folder, count);
+  tiers::docker::Reach reach(kShortPatience);
+  if (!state_folder.empty()) (void)recover(context, state_folder, reach, count);
 }
 
 }  // namespace belljar::cli

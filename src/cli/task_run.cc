@@ -1,5 +1,8 @@
 #include "cli/task_run.h"
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -7,6 +10,7 @@
 #include <vector>
 
 #include "base/io.h"
+#include "base/text.h"
 #include "cli/image_builds.h"
 #include "cli/launch_end.h"
 #include "cli/options.h"
@@ -25,7 +29,7 @@ namespace {
 namespace docker = tiers::docker;
 namespace task = tiers::docker::task;
 
-constexpr auto kEngineTime = std::chrono::seconds(20);
+constexpr uint64_t kEngineSeconds = 20;
 constexpr uint64_t kStandardSeconds = 3600;
 
 struct TaskRunOptions {
@@ -42,12 +46,32 @@ struct TaskRunOptions {
   std::string attempt;
   std::string image;
   std::string report_file;
+  task::Ceilings ceilings;
   bool help = false;
   std::vector<std::string> command;
 };
 
+// Whether it is within its bounds, the capture says.
+Option option_of(const task::Bound& bound, task::Ceilings& ceilings) {
+  static constexpr std::array kValues = {"SIZE", "PERCENT", "COUNT"};
+  const auto parse = [unit = bound.unit](std::string_view text) -> policy::Verdict<uint64_t> {
+    if (unit == task::Unit::kBytes) return policy::parse_size(text);
+    if (unit == task::Unit::kPercent) return policy::parse_percent(text);
+    uint64_t count = 0;
+    if (!base::parse_uint(text, count)) return policy::no("it is no number");
+    return count;
+  };
+  return {bound.name, kValues.at(static_cast<size_t>(bound.unit)), bound.what,
+          [&bound, &ceilings, parse](std::string_view text) -> base::Status {
+            const auto value = parse(text);
+            if (!value) return base::refuse("read the option", bound.name, value.error().reason, value.error().hint);
+            ceilings.*bound.field = *value;
+            return {};
+          }};
+}
+
 std::vector<Option> options_of(TaskRunOptions& asked) {
-  return {
+  std::vector<Option> out = {
       {"--phase", "PHASE", "plan, questions or review: the work is read-only; execute or fix: it is not",
        keep(asked.phase)},
       {"--agent", "NAME", "claude or codex, started as the phase wants it", keep(asked.agent)},
@@ -63,8 +87,10 @@ std::vector<Option> options_of(TaskRunOptions& asked) {
       {"--attempt", "ID", "a name for this attempt, which can never be used again", keep(asked.attempt)},
       {"--image", "IMAGE", "another that belljar image build has made (standard: the task's own)", keep(asked.image)},
       {"--report", "FILE", "write the settlement there, as JSON", keep(asked.report_file)},
-      {"--help", "", "this page", turn_on(asked.help)},
   };
+  for (const task::Bound& bound : task::bounds()) out.push_back(option_of(bound, asked.ceilings));
+  out.push_back({"--help", "", "this page", turn_on(asked.help)});
+  return out;
 }
 
 base::Result<TaskRunOptions> parse(std::span<const std::string> arguments) {
@@ -101,6 +127,7 @@ base::Status check(const TaskRunOptions& asked) {
 // What the request asks for, and what it is carried out with.
 struct Captured {
   task::Invocation invocation;
+  docker::Image image;
   session::TaskInputs inputs;
 };
 
@@ -154,8 +181,16 @@ task::Volumes volumes_of(const docker::storage::TaskStorage& storage) {
   return {mount(storage.work), mount(storage.git)};
 }
 
-base::Result<Captured> capture(const TaskRunOptions& asked, const LockedTask& found, const docker::Engine& engine,
-                               const base::Deadline& deadline) {
+// From the capture to the deadline.
+base::Result<uint64_t> seconds_of(const TaskRunOptions& asked) {
+  if (asked.deadline.empty()) return kStandardSeconds;
+  const auto seconds = policy::parse_duration(asked.deadline);
+  if (!seconds) return base::refuse("read the option", "--deadline", seconds.error().reason, seconds.error().hint);
+  return *seconds;
+}
+
+base::Result<Captured> capture(const TaskRunOptions& asked, uint64_t seconds, const LockedTask& found,
+                               const docker::Engine& engine, const base::Deadline& deadline) {
   task::Request request;
   request.attempt = asked.attempt.empty() ? session::new_session_id() : asked.attempt;
   request.task = found.task.id;
@@ -166,12 +201,8 @@ base::Result<Captured> capture(const TaskRunOptions& asked, const LockedTask& fo
   request.phase = *phase;
   request.agent = asked.agent;
   request.command = asked.command;
-  request.seconds = kStandardSeconds;
-  if (!asked.deadline.empty()) {
-    const auto seconds = policy::parse_duration(asked.deadline);
-    if (!seconds) return base::refuse("read the option", "--deadline", seconds.error().reason, seconds.error().hint);
-    request.seconds = *seconds;
-  }
+  request.seconds = seconds;
+  request.ceilings = asked.ceilings;
   session::TaskInputs inputs;
   BELLJAR_ASSIGN(const docker::storage::TaskStorage storage, Tasks::storage_of(found.task, engine, deadline));
   inputs.volumes = volumes_of(storage);
@@ -186,22 +217,24 @@ base::Result<Captured> capture(const TaskRunOptions& asked, const LockedTask& fo
   BELLJAR_ASSIGN(
       task::Invocation invocation,
       task::Invocation::capture(std::move(request), ledger_of(std::make_shared<store::Store>(std::move(store)))));
-  return Captured{std::move(invocation), std::move(inputs)};
+  return Captured{std::move(invocation), image.image(), std::move(inputs)};
 }
 
 base::Result<session::Settlement> carry_out(const Context& context, const TaskRunOptions& asked, plan::Plan& plan) {
   BELLJAR_TRY(check(asked));
-  const auto deadline = base::Deadline::after(kEngineTime);
+  BELLJAR_ASSIGN(const uint64_t seconds, seconds_of(asked));
+  const auto deadline = base::Deadline::after(std::chrono::seconds(std::clamp(seconds, uint64_t{1}, kEngineSeconds)));
   BELLJAR_ASSIGN(const Tasks tasks, Tasks::open());
   // Nobody else removes, reads or runs it until this is over.
   BELLJAR_ASSIGN(const LockedTask found, tasks.find(asked.task));
   BELLJAR_ASSIGN(const docker::Engine engine, docker::Engine::open(found.task.engine, deadline));
-  BELLJAR_ASSIGN(Captured captured, capture(asked, found, engine, deadline));
+  BELLJAR_ASSIGN(Captured captured, capture(asked, seconds, found, engine, deadline));
   session::RunOptions options;
   options.guest_path = context.guest_path;
   options.closed = context.closed;
   options.state_folder = session::state_path();
-  return session::run_task(captured.invocation, engine, std::move(captured.inputs), std::move(options), plan);
+  return session::run_task(captured.invocation, engine, captured.image, std::move(captured.inputs), std::move(options),
+                           plan);
 }
 
 }  // namespace

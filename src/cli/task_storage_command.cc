@@ -22,6 +22,7 @@ namespace {
 
 constexpr uint64_t kCreateSeconds = 600;
 constexpr auto kShort = std::chrono::seconds(60);
+constexpr auto kSilence = std::chrono::seconds(5);  // of an engine that is given up
 
 using Take = std::function<base::Status(std::string_view)>;
 
@@ -113,21 +114,38 @@ int task_list_command(const Context& context, std::span<const std::string> argum
 }
 
 int task_remove_command(const Context& context, std::span<const std::string> arguments) {
-  if (arguments.empty() || arguments.front().starts_with('-')) {
-    constexpr const char* kTaskStorageHelp =
-        "Usage: belljar task rm TASK...\nRemoves tasks with all that is in their volumes. One whose container still "
-        "runs "
-        "is left.\n";
-    if (!arguments.empty() && arguments.front() == "--help") return print(context, kTaskStorageHelp);
-    std::fputs(kTaskStorageHelp, context.err);
+  bool forget = false;
+  bool help = false;
+  const std::vector<Option> options{
+      {"--forget", "", "give up tasks whose engine does not answer: what it has of them stays in it", turn_on(forget)},
+      {"--help", "", "this page", turn_on(help)}};
+  const auto words = parse_options(arguments, options);
+  if (!words) return report(context, words.error());
+  if (help || words->empty()) {
+    const std::string text =
+        "Usage: belljar task rm [--forget] TASK...\n"
+        "Removes tasks with all that is in their volumes. One whose container still runs is left.\n\nOptions:\n" +
+        options_help(options);
+    if (help) return print(context, text);
+    std::fputs(text.c_str(), context.err);
     return kFailed;
   }
   const auto tasks = Tasks::open();
   if (!tasks) return report(context, tasks.error());
   int code = 0;
-  for (const std::string& id : arguments) {
-    const auto status = tasks->remove(id, base::Deadline::after(kShort));
-    if (!status) code = report(context, status.error());
+  for (const std::string& id : *words) {
+    if (!forget) {
+      const auto status = tasks->remove(id, base::Deadline::after(kShort));
+      if (!status) code = report(context, status.error());
+      continue;
+    }
+    const auto left = tasks->forget(id, base::Deadline::after(kSilence));
+    if (!left) {
+      code = report(context, left.error());
+    } else {
+      std::fprintf(context.err, "belljar: weaker than it could be: the task is forgotten, and %s\n",
+                   base::escape(*left).c_str());
+    }
   }
   return code;
 }
@@ -158,7 +176,7 @@ int task_pool_command(const Context& context, std::span<const std::string> argum
                             std::to_string(all->size()) + (all->size() == 1 ? " task\n" : " tasks\n"));
 }
 
-bool recover_tasks(const Context& context, size_t& count) {
+bool recover_tasks(const Context& context, tiers::docker::Reach& reach, size_t& count) {
   // To look for what is not there is no reason to make a store.
   const auto state = own_state_folder();
   if (state && ::access((*state + "/tasks").c_str(), F_OK) != 0 && errno == ENOENT) return true;
@@ -168,7 +186,7 @@ bool recover_tasks(const Context& context, size_t& count) {
     return false;
   }
   std::vector<base::Error> errors;
-  const auto done = tasks->recover(errors);
+  const auto done = tasks->recover(reach, errors);
   if (!done) {
     report(context, done.error());
     return false;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "tiers/docker/reach.h"
 
 namespace belljar::cli {
 
@@ -15,6 +16,6 @@ namespace belljar::cli {
 
 // Finishes, for `belljar recover`, what killed creations and removals left. False when something could not be done and
 // was named. `count` grows by what was.
-[[nodiscard]] bool recover_tasks(const Context& context, size_t& count);
+[[nodiscard]] bool recover_tasks(const Context& context, tiers::docker::Reach& reach, size_t& count);
 
 }  // namespace belljar::cli

@@ -29,6 +29,7 @@ namespace storage = tiers::docker::storage;
 using tiers::docker::Engine;
 
 constexpr auto kCleanup = std::chrono::seconds(30);
+constexpr std::string_view kFind = "find the task";
 constexpr uint64_t kMegabyte = uint64_t{1} << 20U;
 constexpr uint64_t kWorkRoom = 256 * kMegabyte;  // for what an agent makes, beside as much again as there is
 constexpr uint64_t kWorkFilesRoom = 50'000;
@@ -185,7 +186,8 @@ base::Status Tasks::remove(const std::string& id, const base::Deadline& deadline
   return take_down(found.task, false, deadline);
 }
 
-base::Status Tasks::recover_one(const store::Task& task, std::vector<RecoveredTask>& done) const {
+base::Status Tasks::recover_one(const store::Task& task, tiers::docker::Reach& reach,
+                                std::vector<RecoveredTask>& done) const {
   const std::string path = folder_ + "/" + task.id;
   auto lock = open_locked(path, task.id);
   // Its folder goes before its record.
@@ -195,6 +197,10 @@ base::Status Tasks::recover_one(const store::Task& task, std::vector<RecoveredTa
   // As it is now that nobody else is at it.
   BELLJAR_ASSIGN(const auto now, store_.task(task.id));
   if (!now) return {};
+  if (auto answers = reach.answers(now->engine); !answers) {
+    return base::refuse("recover the task", task.id, answers.error().message(),
+                        "when the engine answers again: belljar recover; to give it up: belljar task rm --forget");
+  }
   const base::Deadline deadline = base::Deadline::after(kCleanup);
   if (now->state != store::TaskState::kReady) {
     BELLJAR_TRY(take_down(*now, false, deadline));
@@ -224,36 +230,54 @@ base::Status Tasks::recover_strays(const std::vector<store::Task>& known, std::v
   return {};
 }
 
-base::Result<std::vector<RecoveredTask>> Tasks::recover(std::vector<base::Error>& errors) const {
+base::Result<std::vector<RecoveredTask>> Tasks::recover(tiers::docker::Reach& reach,
+                                                        std::vector<base::Error>& errors) const {
   std::vector<RecoveredTask> done;
   if (::flock(fd_.get(), LOCK_EX) != 0) return base::system_error("lock the tasks", folder_, errno);
   BELLJAR_ASSIGN(const std::vector<store::Task> known, store_.tasks());
   for (const store::Task& task : known) {
-    if (auto status = recover_one(task, done); !status) errors.push_back(std::move(status).error());
+    if (auto status = recover_one(task, reach, done); !status) errors.push_back(std::move(status).error());
   }
   if (auto status = recover_strays(known, done); !status) errors.push_back(std::move(status).error());
   ::flock(fd_.get(), LOCK_UN);
   return done;
 }
 
-base::Result<LockedTask> Tasks::find(const std::string& id) const {
-  constexpr std::string_view kOperation = "find the task";
+base::Result<LockedTask> Tasks::find_any(const std::string& id) const {
   constexpr size_t kLeastDigits = 4;
   BELLJAR_ASSIGN(const std::vector<store::Task> known, store_.tasks());
   std::vector<store::Task> found;
   for (const store::Task& one : known) {
     if (id.size() >= kLeastDigits && one.id.starts_with(id)) found.push_back(one);
   }
-  if (found.empty()) return base::refuse(kOperation, id, "there is none, refusing", "see 'belljar task ls'");
-  if (found.size() > 1) return base::refuse(kOperation, id, "more than one begins so, refusing", "give more digits");
+  if (found.empty()) return base::refuse(kFind, id, "there is none, refusing", "see 'belljar task ls'");
+  if (found.size() > 1) return base::refuse(kFind, id, "more than one begins so, refusing", "give more digits");
   LockedTask out{.task = {}, .folder = folder_ + "/" + found.front().id, .lock = {}};
   BELLJAR_ASSIGN(out.lock, open_locked(out.folder, found.front().id));
   BELLJAR_ASSIGN(auto now, store_.task(found.front().id));
-  if (!now || now->state != store::TaskState::kReady) {
-    return base::refuse(kOperation, id, "it is not whole, refusing", "remove what there is of it: belljar recover");
-  }
+  if (!now) return base::refuse(kFind, id, "it is gone meanwhile, refusing");
   out.task = std::move(*now);
   return out;
+}
+
+base::Result<LockedTask> Tasks::find(const std::string& id) const {
+  BELLJAR_ASSIGN(LockedTask out, find_any(id));
+  if (out.task.state == store::TaskState::kReady) return out;
+  return base::refuse(kFind, id, "it is not whole, refusing", "remove what there is of it: belljar recover");
+}
+
+base::Result<std::string> Tasks::forget(const std::string& id, const base::Deadline& deadline) const {
+  BELLJAR_ASSIGN(const LockedTask found, find_any(id));
+  BELLJAR_ASSIGN(const storage::TaskStorage made, storage::decode_storage(found.task.storage));
+  if (!tiers::docker::is_silent(found.task.engine, deadline)) {
+    return base::refuse("forget the task", found.task.id, "its engine answers, refusing",
+                        "remove it as it should be: belljar task rm " + found.task.id);
+  }
+  BELLJAR_TRY(remove_folder(found.folder));
+  BELLJAR_TRY(store_.remove_task(found.task.id));
+  return "the engine at '" + found.task.engine + "' may still have the container '" + made.keeper +
+         "' and the volumes '" + made.work.name + "' and '" + made.git.name + "' (label " + storage::kAllocationLabel +
+         "=" + made.allocation + ")";
 }
 
 base::Result<storage::TaskStorage> Tasks::storage_of(const store::Task& task, const Engine& engine,

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "store/store.h"
 #include "tiers/docker/engine.h"
+#include "tiers/docker/reach.h"
 #include "tiers/docker/storage/task_storage.h"
 #include "workspace/clone.h"
 #include "workspace/work_manifest.h"
@@ -55,9 +56,13 @@ class Tasks {
   [[nodiscard]] base::Result<std::vector<store::Task>> list() const { return store_.tasks(); }
   // Refuses while a container has one of its volumes.
   [[nodiscard]] base::Status remove(const std::string& id, const base::Deadline& deadline) const;
+  // Gives a task up whose engine gives no answer until the deadline: its clone, its record and its share of the pool
+  // go. Returns what the engine may still have of it, which nothing here knows of any more. Refuses while it answers.
+  [[nodiscard]] base::Result<std::string> forget(const std::string& id, const base::Deadline& deadline) const;
   // Removes what killed launchers left unfinished, and nothing of a task that is ready but a left seeder. What could
   // not be done is in `errors`. A task that somebody is at is left alone.
-  [[nodiscard]] base::Result<std::vector<RecoveredTask>> recover(std::vector<base::Error>& errors) const;
+  [[nodiscard]] base::Result<std::vector<RecoveredTask>> recover(tiers::docker::Reach& reach,
+                                                                 std::vector<base::Error>& errors) const;
 
   // By its id or the id's first four or more digits. Refuses one that is not ready.
   [[nodiscard]] base::Result<LockedTask> find(const std::string& id) const;
@@ -76,7 +81,10 @@ class Tasks {
       : state_(std::move(state)), folder_(std::move(folder)), fd_(std::move(fd)), store_(std::move(store)) {}
 
   [[nodiscard]] base::Result<base::Fd> make_folder(const std::string& id) const;
-  [[nodiscard]] base::Status recover_one(const store::Task& task, std::vector<RecoveredTask>& done) const;
+  // As find(), in any state.
+  [[nodiscard]] base::Result<LockedTask> find_any(const std::string& id) const;
+  [[nodiscard]] base::Status recover_one(const store::Task& task, tiers::docker::Reach& reach,
+                                         std::vector<RecoveredTask>& done) const;
   [[nodiscard]] base::Status recover_strays(const std::vector<store::Task>& known,
                                             std::vector<RecoveredTask>& done) const;
   // Engine's things, folder and record, in that order; what is left stays recorded.

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 
-#include <array>
 #include <utility>
 
 #include "base/path.h"
@@ -126,11 +125,11 @@ base::Result<std::vector<workspace::Work>> works_after(const Launch& launch) {
   return out;
 }
 
-std::span<const KnownWork> known_works() {
-  static constexpr std::array kWorks = {
-      KnownWork{kGuardWork, &redo_guard}, KnownWork{kAgentFilesWork, &redo_agent_files},
-      KnownWork{kGroupRemoval, &remove_recorded_group}, KnownWork{kContainerRemoval, &remove_recorded_container}};
-  return kWorks;
+std::vector<KnownWork> known_works(tiers::docker::Reach& reach) {
+  return {{kGuardWork, &redo_guard},
+          {kAgentFilesWork, &redo_agent_files},
+          {kGroupRemoval, &remove_recorded_group},
+          {kContainerRemoval, [&](std::string_view record) { return remove_recorded_container(record, reach); }}};
 }
 
 }  // namespace belljar::session

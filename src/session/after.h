@@ -1,13 +1,13 @@
 // Which work a launch leaves for after its guest's end.
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "plan/plan.h"
 #include "session/recover.h"
+#include "tiers/docker/reach.h"
 #include "tiers/jail/program.h"
 #include "workspace/kept_files.h"
 #include "workspace/settled.h"
@@ -26,7 +26,7 @@ struct Launch {
 // settler is started.
 [[nodiscard]] base::Result<std::vector<workspace::Work>> works_after(const Launch& launch);
 
-// What each of them is when it has to be done from its record.
-[[nodiscard]] std::span<const KnownWork> known_works();
+// What each of them is when it has to be done from its record. `reach` must outlive it.
+[[nodiscard]] std::vector<KnownWork> known_works(tiers::docker::Reach& reach);
 
 }  // namespace belljar::session

@@ -89,8 +89,13 @@ void hold_deadline(const base::Deadline& captured, Settlement& settlement) {
 
 }  // namespace
 
-base::Result<workspace::Settled> remove_recorded_container(std::string_view record) {
+base::Result<workspace::Settled> remove_recorded_container(std::string_view record, docker::Reach& reach) {
   BELLJAR_ASSIGN(const docker::Remains remains, docker::decode_remains(record));
+  if (const auto answers = reach.answers(remains.engine); !answers) {
+    workspace::Settled out;
+    out.add_unreleased(docker::unreleased_text(remains, answers.error()));
+    return out;
+  }
   return settled_of(docker::remove(remains, true, base::Deadline::after(kRemovalTime)));
 }
 
@@ -104,7 +109,11 @@ base::Result<std::string> own_folder(const RunOptions& options, const std::strin
   return parent.path();
 }
 
-base::Status run_container(const plan::Plan& plan, RunOptions& options, Settlement& settlement) {
+base::Status run_container(const plan::Plan& plan, RunOptions& options, const EngineLook& look,
+                           Settlement& settlement) {
+  if (!look.engine || !look.image) {
+    return base::refuse("launch", plan.container.image, "the container engine was not asked for it, refusing");
+  }
   BELLJAR_ASSIGN(workspace::KeptFiles agent_files, open_agent_files(plan));
   const tiers::jail::Copies copies = copies_of(plan, agent_files);
   ContainerRecipe recipe;
@@ -112,14 +121,14 @@ base::Status run_container(const plan::Plan& plan, RunOptions& options, Settleme
   if (options.release) {
     BELLJAR_ASSIGN(recipe.works, works_after({plan, none, settlement.session, options.state_folder, agent_files}));
   }
-  recipe.prepare = [&](docker::Meeting& meeting, const docker::Engine& engine, const base::Deadline& deadline) {
-    return docker::prepare(plan, copies, settlement.session, meeting, engine, deadline);
+  recipe.prepare = [&](docker::Meeting& meeting) {
+    return docker::prepare(plan, copies, settlement.session, meeting, *look.engine, *look.image);
   };
-  return run_in_container(plan, options, std::move(recipe), settlement);
+  return run_in_container(plan, options, *look.engine, std::move(recipe), settlement);
 }
 
-base::Status run_in_container(const plan::Plan& plan, RunOptions& options, ContainerRecipe recipe,
-                              Settlement& settlement) {
+base::Status run_in_container(const plan::Plan& plan, RunOptions& options, const docker::Engine& engine,
+                              ContainerRecipe recipe, Settlement& settlement) {
   const base::Deadline deadline = making_deadline(plan, recipe.deadline);
   struct stat guest_program{};
   if (::lstat(options.guest_path.c_str(), &guest_program) != 0) {
@@ -129,7 +138,6 @@ base::Status run_in_container(const plan::Plan& plan, RunOptions& options, Conta
   const Signals signals;
   BELLJAR_ASSIGN(Channels channels, open_channels(options.closed, screen_of(plan)));
   BELLJAR_ASSIGN(auto ports, WayIn::listen(plan.expose));
-  BELLJAR_ASSIGN(const docker::Engine engine, docker::Engine::open(plan.container.engine, deadline));
   BELLJAR_ASSIGN(std::string folder, own_folder(options, "containers"));
   folder += "/" + settlement.session;
   const docker::Remains remains{plan.container.engine, settlement.session, folder, recipe.more};
@@ -137,11 +145,12 @@ base::Status run_in_container(const plan::Plan& plan, RunOptions& options, Conta
   // From here on whatever is made is known to somebody who will end it. Its end waits for the settler's.
   BELLJAR_ASSIGN(Settler settler, Settler::start(errand));
   BELLJAR_ASSIGN(auto meeting, docker::Meeting::make(std::move(folder), options.guest_path));
-  BELLJAR_ASSIGN(auto prepared, recipe.prepare(meeting, engine, deadline));
+  BELLJAR_ASSIGN(auto prepared, recipe.prepare(meeting));
   const mode_t mask = ::umask(022);
   ::umask(mask);
   prepared.config.umask = mask;
   prepared.config.closed = options.closed;
+  BELLJAR_TRY(settler.recorded());
   BELLJAR_ASSIGN(tiers::jail::Guest guest, docker::start(engine, prepared, meeting, channels.stdio, deadline));
   for (base::Fd& end : channels.guest_ends) end.reset();
   base::Fd scratch = guest.take_scratch();

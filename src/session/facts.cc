@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <climits>
+#include <future>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -42,6 +44,7 @@ using plan::PathFact;
 using plan::RootEntry;
 
 constexpr size_t kSmallFile = 64U << 10U;
+constexpr auto kEngineTime = std::chrono::seconds(20);
 
 std::string value_of(const Launcher& launcher, std::string_view name) {
   const auto found = launcher.environment.find(name);
@@ -388,6 +391,14 @@ plan::GitFact look_at_git_file(const std::string& work_folder, Walker& walker, c
   return out;
 }
 
+// On a thread of its own, which has ended when the answer is taken. The launch's own time holds for it, too.
+std::future<EngineLook> ask_engine(const policy::Policy& policy, const Launcher& launcher) {
+  std::chrono::seconds time = kEngineTime;
+  if (policy.limits.wall_seconds) time = std::min(time, std::chrono::seconds(*policy.limits.wall_seconds));
+  return std::async(std::launch::async, look_at_engine, value_of(launcher, "DOCKER_HOST"),
+                    policy.isolation.docker_image, base::Deadline::after(time));
+}
+
 }  // namespace
 
 plan::GitFact look_at_git(const std::string& work_folder, Walker& walker) {
@@ -432,20 +443,20 @@ base::Result<Launcher> current_launcher() {
   return out;
 }
 
-base::Result<Facts> gather_facts(const policy::Policy& policy, const plan::Request& request, const Launcher& launcher) {
+base::Result<Facts> gather_facts(const policy::Policy& policy, const plan::Request& request, const Launcher& launcher,
+                                 EngineLook* engine) {
   Facts facts;
   BELLJAR_ASSIGN(facts.work_folder, base::real_path(launcher.folder));
   gather_person(facts, launcher);
   const bool container = policy.isolation.mode == policy::Mode::kDocker;
+  // It takes as long as all the rest.
+  std::future<EngineLook> asked;
+  if (container) asked = ask_engine(policy, launcher);
   // An engine mounts nothing through an id map.
   Walker walker(facts.root && !container);
   gather_system(facts, walker);
   gather_machine(facts);
-  if (container) {
-    gather_engine(value_of(launcher, "DOCKER_HOST"), policy.isolation.docker_image, facts);
-  } else {
-    add_groups(facts, launcher.groups);
-  }
+  if (!container) add_groups(facts, launcher.groups);
   if (policy.isolation.mode == policy::Mode::kBwrap) facts.bwrap = look_at_bubblewrap(value_of(launcher, "PATH"));
   facts.file_system = file_system_name(facts.work_folder);
   facts.git = look_at_git(facts.work_folder, walker);
@@ -465,8 +476,14 @@ base::Result<Facts> gather_facts(const policy::Policy& policy, const plan::Reque
     facts.paths.emplace(plan::kNotifyFact, walker.walk(base::parent_of(*self) + "/belljar-notify"));
   }
   BELLJAR_TRY(gather_special_files(policy, facts, walker));
+  if (container) {
+    EngineLook look = asked.get();
+    add_engine(look, facts);
+    if (engine != nullptr) *engine = std::move(look);
+    return facts;
+  }
   const std::vector<std::string> command = plan::command_of(policy, request);
-  if (command.empty() || container) return facts;
+  if (command.empty()) return facts;
   std::string folder = facts.work_folder;
   if (!request.chdir.empty()) {
     BELLJAR_ASSIGN(folder, plan::expand_path(request.chdir, facts.home, facts.work_folder));

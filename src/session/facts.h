@@ -8,6 +8,7 @@
 #include "linux/cgroup_ground.h"
 #include "plan/facts.h"
 #include "policy/policy.h"
+#include "session/engine_facts.h"
 #include "session/walk.h"
 
 namespace belljar::session {
@@ -23,9 +24,10 @@ struct Launcher {
 [[nodiscard]] base::Result<Launcher> current_launcher();
 
 // Everything make_plan() needs to know for this policy and request. An error when the work folder does not exist or a
-// path of the policy makes no sense; what is merely missing is a fact.
+// path of the policy makes no sense; what is merely missing is a fact. `engine` gets what a container engine has been
+// asked, if it was, for the launch to go on with.
 [[nodiscard]] base::Result<plan::Facts> gather_facts(const policy::Policy& policy, const plan::Request& request,
-                                                     const Launcher& launcher);
+                                                     const Launcher& launcher, EngineLook* engine = nullptr);
 
 // What `.git` of the folder at real path `work_folder` is. A linked worktree counts only when the folder it names lies
 // outside the work folder, belongs to the same user, is `COMMON/worktrees/NAME` of a repository, and its file `gitdir`

@@ -12,6 +12,7 @@
 
 #include "base/io.h"
 #include "base/text.h"
+#include "session/live_rules.h"
 #include "session/marker.h"
 #include "session/settlement.h"
 #include "session/state_folder.h"
@@ -105,6 +106,8 @@ base::Status Recoverer::one(const std::string& name) {
                                .error());
     }
   }
+  // By which a session that runs is told of other rules.
+  for (const std::string_view suffix : {kDoor, kBell, kLaunchRecord}) state_.remove(name + std::string(suffix));
   if (unfinished.empty()) {
     state_.remove(file_name);
     return {};

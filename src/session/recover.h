@@ -1,6 +1,7 @@
 // Sessions that nobody settled: launcher and settler were both killed, or the machine went down.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,7 +15,7 @@ namespace belljar::session {
 // Does a workspace::Work from its record alone. Must bear being done twice.
 struct KnownWork {
   std::string_view name;
-  base::Result<workspace::Settled> (*redo)(std::string_view record);
+  std::function<base::Result<workspace::Settled>(std::string_view record)> redo;
 };
 
 struct Recovered {

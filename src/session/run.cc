@@ -203,7 +203,7 @@ base::Result<Settlement> run(const plan::Plan& plan, RunOptions options, HeadSta
     if (!options.release) return base::refuse("probe", "mode none", "there is no boundary to prove", "use mode jail");
     BELLJAR_TRY(run_unsealed(plan, options, head.grounds, settlement));
   } else if (plan.mode == policy::Mode::kDocker) {
-    BELLJAR_TRY(run_container(plan, options, settlement));
+    BELLJAR_TRY(run_container(plan, options, head.engine, settlement));
   } else {
     BELLJAR_TRY(run_guest(plan, options, std::move(head), settlement));
   }

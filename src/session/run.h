@@ -11,6 +11,7 @@
 #include "linux/cgroup.h"
 #include "plan/plan.h"
 #include "policy/policy.h"
+#include "session/engine_facts.h"
 #include "session/settlement.h"
 #include "tiers/jail/keeper.h"
 #include "workspace/settled.h"
@@ -44,6 +45,7 @@ struct HeadStart {
   linux::CgroupGrounds grounds;  // where the guest's cgroup can be made
   linux::Cgroup group;           // what of it has to be there before the guest
   std::unique_ptr<tiers::jail::Keeper> keeper;
+  EngineLook engine;  // what gather_facts() has asked, for a plan with Mode::kDocker
 };
 
 // Begins to make the guest that a launch under `policy` will need, on a thread, while the caller plans. Without a

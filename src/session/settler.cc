@@ -384,8 +384,14 @@ base::Result<base::Fd> Settler::hear() const {
   return base::refuse(kOperation, "", message.text.data());
 }
 
-base::Status Settler::prepare() {
+base::Status Settler::recorded() {
+  if (marker_) return {};
   BELLJAR_ASSIGN(marker_, hear());
+  return {};
+}
+
+base::Status Settler::prepare() {
+  BELLJAR_TRY(recorded());
   if (guards_) BELLJAR_TRY(hear());
   return {};
 }

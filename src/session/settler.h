@@ -43,6 +43,8 @@ class Settler {
   // Hangs up and waits for the process. What was guarded is settled then, and told of in the state folder.
   ~Settler() { hang_up(); }
 
+  // Waits until the marker stands: what is made from here on is on record, whoever is killed.
+  [[nodiscard]] base::Status recorded();
   // Names the guest, which has no agent yet. Returns at once. `scratch` may be -1; both stay the caller's.
   [[nodiscard]] base::Status guard(int pidfd, pid_t guest, int scratch);
   // Waits for the marker, with the guarded guest in it. Before begin().

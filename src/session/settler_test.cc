@@ -297,7 +297,7 @@ base::Result<workspace::Settled> redo(std::string_view record) {
   out.add_note("done from the record");
   return out;
 }
-constexpr std::array<KnownWork, 1> kKnown{{{"test work", &redo}}};
+const std::array<KnownWork, 1> kKnown{{{"test work", &redo}}};
 
 TEST_F(SettlerTest, WhatNobodySettledIsRecovered) {
   const pid_t launcher = start_launcher();

@@ -22,12 +22,11 @@ base::Result<docker::Prepared> prepare(task::Launch& launch, const TaskInputs& i
 
 }  // namespace
 
-base::Result<Settlement> run_task(const task::Invocation& invocation, const docker::Engine& engine, TaskInputs inputs,
-                                  RunOptions options, plan::Plan& plan) {
+base::Result<Settlement> run_task(const task::Invocation& invocation, const docker::Engine& engine,
+                                  const docker::Image& image, TaskInputs inputs, RunOptions options, plan::Plan& plan) {
   const auto started = base::boot_now();
   BELLJAR_TRY(invocation.authenticate());
-  BELLJAR_ASSIGN(const docker::Image image, engine.image(invocation.request().image_id, invocation.deadline()));
-  plan = task::plan_of(invocation, image, engine.socket(), inputs.ceilings);
+  plan = task::plan_of(invocation, image, engine.socket());
   Settlement settlement = new_settlement();
   std::string folder;
   if (inputs.credential.is_file()) {
@@ -38,7 +37,6 @@ base::Result<Settlement> run_task(const task::Invocation& invocation, const dock
                       .plan = plan,
                       .image = image,
                       .volumes = std::move(inputs.volumes),
-                      .ceilings = inputs.ceilings,
                       .login = {},
                       .schema = inputs.schema ? &*inputs.schema : nullptr,
                       .certificates = inputs.certificates ? &*inputs.certificates : nullptr,
@@ -46,10 +44,8 @@ base::Result<Settlement> run_task(const task::Invocation& invocation, const dock
   ContainerRecipe recipe;
   recipe.more = folder;
   recipe.deadline = invocation.deadline();
-  recipe.prepare = [&](docker::Meeting& meeting, const docker::Engine& found, const base::Deadline&) {
-    return prepare(launch, inputs, folder, meeting, found);
-  };
-  BELLJAR_TRY(run_in_container(plan, options, std::move(recipe), settlement));
+  recipe.prepare = [&](docker::Meeting& meeting) { return prepare(launch, inputs, folder, meeting, engine); };
+  BELLJAR_TRY(run_in_container(plan, options, engine, std::move(recipe), settlement));
   settlement.duration = base::boot_now() - started;
   return settlement;
 }

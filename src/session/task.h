@@ -16,15 +16,15 @@ namespace belljar::session {
 // What an invocation is carried out with. Credential and sealed inputs are what its request says that comes along.
 struct TaskInputs {
   tiers::docker::task::Volumes volumes;
-  tiers::docker::task::Ceilings ceilings{};
   tiers::docker::task::Credential credential{};
   std::optional<tiers::docker::task::SealedInput> schema{};
   std::optional<tiers::docker::task::SealedInput> certificates{};
 };
 
-// As run(). The staged credential is in the same hands as the container from before either is there, and goes after it.
+// As run(). `image` is the request's. The staged credential is in the same hands as the container from before either is
+// there, and goes after it.
 [[nodiscard]] base::Result<Settlement> run_task(const tiers::docker::task::Invocation& invocation,
-                                                const tiers::docker::Engine& engine, TaskInputs inputs,
-                                                RunOptions options, plan::Plan& plan);
+                                                const tiers::docker::Engine& engine, const tiers::docker::Image& image,
+                                                TaskInputs inputs, RunOptions options, plan::Plan& plan);
 
 }  // namespace belljar::session

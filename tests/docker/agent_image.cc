@@ -12,7 +12,8 @@ namespace {
 
 using nlohmann::json;
 
-const std::vector<std::string> kNames = {"model.test", "denied.test", "api.anthropic.com", "api.openai.com"};
+const std::vector<std::string> kNames = {"model.test",     "denied.test", "api.anthropic.com",
+                                         "api.openai.com", "chatgpt.com", "auth.openai.com"};
 
 [[noreturn]] void die(const std::string& why) {
   std::fprintf(stderr, "%s\n", why.c_str());

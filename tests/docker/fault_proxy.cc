@@ -2,14 +2,18 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 #include <utility>
 
 #include "base/io.h"
@@ -59,6 +63,28 @@ void send_all(int fd, std::string_view text) {
 
 }  // namespace
 
+const char* fault_name(Fault fault) {
+  static constexpr std::array kNames = {"none", "refused", "lost", "truncated", "late", "killed"};
+  return kNames.at(static_cast<size_t>(fault));
+}
+
+void kill_family(pid_t pid) {
+  const auto open = [](pid_t one) { return base::Fd(static_cast<int>(::syscall(SYS_pidfd_open, one, 0))); };
+  std::vector<base::Fd> all;
+  all.push_back(open(pid));
+  // It makes no more children.
+  (void)::kill(pid, SIGSTOP);
+  std::istringstream children(read_text("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children"));
+  for (pid_t child = 0; children >> child;) all.push_back(open(child));
+  for (const base::Fd& one : all) {
+    if (one) (void)::syscall(SYS_pidfd_send_signal, one.get(), SIGKILL, nullptr, 0);
+  }
+  for (const base::Fd& one : all) {
+    pollfd wait{one.get(), POLLIN, 0};
+    if (one) (void)::poll(&wait, 1, -1);
+  }
+}
+
 FaultProxy::FaultProxy(std::string engine, Fault fault, size_t at, std::chrono::milliseconds late)
     : engine_(std::move(engine)), fault_(fault), at_(at), late_(late) {
   listener_ = base::Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -81,8 +107,21 @@ FaultProxy::~FaultProxy() {
 }
 
 std::vector<std::string> FaultProxy::requests() {
+  std::vector<std::string> out;
+  for (const Seen& one : seen()) out.push_back(one.line);
+  return out;
+}
+
+std::vector<FaultProxy::Seen> FaultProxy::seen() {
   const std::lock_guard lock(mutex_);
-  return requests_;
+  return seen_;
+}
+
+FaultProxy::Clock::duration FaultProxy::gave_up_after(std::string_view begun, Clock::time_point end) {
+  const std::vector<Seen> all = seen();
+  const auto first = std::ranges::find_if(all, [&](const Seen& one) { return one.line.contains(begun); });
+  if (first == all.end()) return Clock::duration::max();
+  return (at_ + 1 < all.size() ? all[at_ + 1].at : end) - first->at;
 }
 
 void FaultProxy::serve() {
@@ -98,7 +137,7 @@ void FaultProxy::carry(base::Fd client, size_t number) {
   const std::string request = tiers::docker::read_request(client.get());
   {
     const std::lock_guard lock(mutex_);
-    requests_.push_back(request.substr(0, request.find('\r')));
+    seen_.push_back({request.substr(0, request.find('\r')), Clock::now()});
   }
   if (fault == Fault::kRefused) return;
   const auto engine = tiers::docker::connect_to(engine_, base::Deadline::after(std::chrono::seconds(20)));
@@ -111,6 +150,7 @@ void FaultProxy::carry(base::Fd client, size_t number) {
   const bool handed_over = request.substr(0, request.find("\r\n\r\n")).contains("\r\nUpgrade: ");
   const std::string answer = handed_over ? read_head(engine->get()) : read_to_end(engine->get());
   if (fault == Fault::kLost) return;
+  if (fault == Fault::kKilled) return kill_family(asker_.get_future().get());
   if (fault == Fault::kLate) {
     std::this_thread::sleep_for(late_);
     late_answer_came_ = true;

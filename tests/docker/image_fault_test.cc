@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -42,8 +41,7 @@ class Build {
   Output wait() { return process_->wait(std::chrono::seconds(150)); }
   Output belljar(const std::vector<std::string>& words) { return run(world_.command(proxy_.socket(), words)); }
   [[nodiscard]] std::string name() const {
-    static constexpr std::array kNames = {"none", "refused", "lost", "truncated", "late"};
-    return std::string(kNames.at(static_cast<size_t>(fault_))) + " at request " + std::to_string(at_) + ": ";
+    return std::string(fault_name(fault_)) + " at request " + std::to_string(at_) + ": ";
   }
   FaultProxy& proxy() { return proxy_; }
   [[nodiscard]] const ImageWorld& world() const { return world_; }
@@ -130,6 +128,9 @@ TEST(ImageFaultTest, WhatSucceedsTooLateHasFailed) {
     const Output output = build->wait();
     EXPECT_EQ(output.code, 125) << build->name() << output.err;
     EXPECT_FALSE(build->proxy().late_answer_came()) << build->name();
+    EXPECT_LT(build->proxy().gave_up_after("/info", FaultProxy::Clock::now()),
+              std::chrono::seconds(15) + kDeadlineMargin)
+        << build->name();
     build->expect_in_order(output);
   }
   expect_nothing_is_left("late answers");

@@ -17,6 +17,7 @@
 #include "docker/weakness.h"
 #include "docker/world.h"
 #include "guest/protocol.h"
+#include "tiers/docker/engine_json.h"
 #include "tiers/docker/launch.h"
 #include "tiers/docker/remove.h"
 
@@ -75,7 +76,8 @@ class Launch {
   base::Result<guest::ProbeRecord> prove(const std::function<void(Prepared&, json&)>& weaken) {
     const Engine& engine = DockerWorld::get().engine();
     BELLJAR_ASSIGN(Meeting meeting, Meeting::make(path(), BELLJAR_GUEST));
-    BELLJAR_ASSIGN(Prepared prepared, tiers::docker::prepare(plan_, {}, kSession, meeting, engine, soon()));
+    BELLJAR_ASSIGN(const tiers::docker::Image image, engine.image(plan_.container.image_id, soon()));
+    BELLJAR_ASSIGN(Prepared prepared, tiers::docker::prepare(plan_, {}, kSession, meeting, engine, image));
     json request = json::parse(prepared.request);
     if (weaken) {
       weaken(prepared, request);
@@ -140,6 +142,28 @@ TEST(ContainerProbe, RefusesEachThatLacksAProtection) {
     EXPECT_THAT(record.error().message(),
                 AllOf(HasSubstr(std::string("probe ") + guest::check_name(weakness.check)), HasSubstr(weakness.what)));
   }
+}
+
+// A name is no property: another's container that bears it makes the launch fail, and stays.
+TEST(ContainerName, OfAnothersContainerIsAnErrorAndLeftAlone) {
+  const Engine& engine = DockerWorld::get().engine();
+  const auto other = require(engine.post("/containers/create?name=" + tiers::docker::container_name(kSession),
+                                         json{{"Image", DockerWorld::get().image_id()},
+                                              {"Cmd", {"true"}},
+                                              {"Labels", {{"belljar.session", "another"}}}}
+                                             .dump(),
+                                         soon()),
+                             "create", "");
+  ASSERT_TRUE(other.has_value()) << other.error().message();
+  const std::string path = "/containers/" + tiers::docker::read_id(other->body).value_or("");
+  {
+    Launch launch;
+    const auto record = launch.prove({});
+    ASSERT_FALSE(record.has_value());
+    EXPECT_THAT(record.error().message(), HasSubstr("already in use"));
+  }
+  EXPECT_TRUE(require(engine.ask("GET", path + "/json", soon()), "look", "").has_value()) << "it is not ours";
+  EXPECT_TRUE(require(engine.ask("DELETE", path, soon()), "remove", "").has_value());
 }
 
 // Whoever comes to the meeting must be the container's first process.

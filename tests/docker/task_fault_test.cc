@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <array>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -63,15 +62,20 @@ class Making {
     words.push_back(project() / "project");
     process_.emplace(command(words));
   }
-  Output wait() { return process_->wait(); }
+  Output wait() {
+    Output output = process_->wait();
+    ended_ = FaultProxy::Clock::now();
+    return output;
+  }
+  // From its first request on.
+  FaultProxy::Clock::duration gave_up_after() { return proxy_.gave_up_after("/info", ended_); }
   [[nodiscard]] Output belljar(const std::vector<std::string>& words) const { return run(command(words)); }
   [[nodiscard]] std::vector<store::Task> tasks() const {
     const auto store = store::Store::open(state_ / "state/belljar");
     return store->tasks().value_or(std::vector<store::Task>{});
   }
   [[nodiscard]] std::string name() const {
-    static constexpr std::array kNames = {"none", "refused", "lost", "truncated", "late"};
-    return std::string(kNames.at(static_cast<size_t>(fault_))) + " at request " + std::to_string(at_) + ": ";
+    return std::string(fault_name(fault_)) + " at request " + std::to_string(at_) + ": ";
   }
   [[nodiscard]] bool folder_is_empty() const { return std::filesystem::is_empty(state_ / "state/belljar/tasks"); }
   FaultProxy& proxy() { return proxy_; }
@@ -90,6 +94,7 @@ class Making {
   TempDir state_;
   FaultProxy proxy_;
   std::optional<Process> process_;
+  FaultProxy::Clock::time_point ended_;
 };
 
 // Ends what was made, or sees that nothing was, and that nothing is left.
@@ -167,6 +172,7 @@ TEST(TaskFaultTest, HoldsItsDeadlineWhenAnAnswerIsLate) {
     EXPECT_EQ(output.code, 125) << making->name() << output.err;
     EXPECT_EQ(output.out, "") << making->name();
     EXPECT_FALSE(making->proxy().late_answer_came()) << making->name();
+    EXPECT_LT(making->gave_up_after(), std::chrono::seconds(6) + kDeadlineMargin) << making->name();
     settle(*making, output);
   }
   EXPECT_TRUE(nothing_is_left());

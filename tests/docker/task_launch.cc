@@ -51,9 +51,10 @@ base::Result<tiers::docker::Prepared> TaskLaunch::prepare() {
                         .login = !options_.login.empty(),
                         .schema = options_.schema,
                         .certificates = {},
+                        .ceilings = {},
                         .seconds = 300};
   BELLJAR_ASSIGN(invocation_, task::Invocation::capture(std::move(request), ledger_.ledger()));
-  plan_ = task::plan_of(*invocation_, *image_, engine.socket(), {});
+  plan_ = task::plan_of(*invocation_, *image_, engine.socket());
   BELLJAR_ASSIGN(met_, tiers::docker::Meeting::make(meeting(), guest_));
   if (const task::Adapter* adapter = task::find_adapter(options_.agent)) {
     if (!options_.login.empty()) {
@@ -73,7 +74,6 @@ base::Result<tiers::docker::Prepared> TaskLaunch::prepare() {
                                                         .plan = plan_,
                                                         .image = *image_,
                                                         .volumes = volumes_.volumes(),
-                                                        .ceilings = {},
                                                         .login = std::move(login),
                                                         .schema = schema_ ? &*schema_ : nullptr,
                                                         .certificates = nullptr,

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,15 +35,16 @@ class Scene {
   Scene() { write_file(root_ / "login.json", R"({"OPENAI_API_KEY":"hush-hush"})"); }
 
   void begin(Fault fault, size_t at, std::chrono::milliseconds late = {}, const std::string& deadline = "60s") {
-    static constexpr std::array kNames = {"none", "refused", "lost", "truncated", "late"};
-    name_ = std::string(kNames.at(static_cast<size_t>(fault))) + " at request " + std::to_string(at) + ": ";
+    name_ = std::string(fault_name(fault)) + " at request " + std::to_string(at) + ": ";
     proxy_ = std::make_unique<FaultProxy>(DockerWorld::get().socket(), fault, at, late);
     lead_to(proxy_->socket());
     process_.emplace(task_.belljar({"task", "run", task_.id(), "--phase", "execute", "--agent", "codex", "--prompt",
                                     "echo ran", "--credential-file", root_ / "login.json", "--deadline", deadline}));
+    proxy_->expect(process_->pid());
   }
   Output wait() {
     Output output = process_->wait();
+    ended_ = FaultProxy::Clock::now();
     EXPECT_FALSE(output.timed_out) << name_;
     EXPECT_THAT(output.err, Not(HasSubstr("hush"))) << name_;
     return output;
@@ -65,6 +67,8 @@ class Scene {
         run(task_.belljar({"task", "run", task_.id(), "--phase", "review", "--", "cat", "/work/file"}));
     EXPECT_EQ(output.out, "content\n") << name_ << output.err;
   }
+  // From `begun` on (see FaultProxy).
+  FaultProxy::Clock::duration gave_up_after(std::string_view begun) { return proxy_->gave_up_after(begun, ended_); }
   [[nodiscard]] const std::string& name() const { return name_; }
   FaultProxy& proxy() { return *proxy_; }
 
@@ -85,6 +89,7 @@ class Scene {
   std::string name_;
   std::unique_ptr<FaultProxy> proxy_;
   std::optional<Process> process_;
+  FaultProxy::Clock::time_point ended_;
 };
 
 class TaskRunFaultTest : public ::testing::Test {
@@ -100,17 +105,24 @@ class TaskRunFaultTest : public ::testing::Test {
 };
 
 TEST_F(TaskRunFaultTest, LeavesNothingWhateverRequestFails) {
+  constexpr int kKilled = 128 + 9;
   const size_t count = requests().size();
   ASSERT_GT(count, 10U);
   std::vector<std::pair<Fault, size_t>> cases;
   for (size_t at = 0; at < count; ++at) {
-    for (const Fault fault : {Fault::kRefused, Fault::kLost, Fault::kTruncated}) cases.emplace_back(fault, at);
+    for (const Fault fault : {Fault::kRefused, Fault::kLost, Fault::kTruncated, Fault::kKilled}) {
+      cases.emplace_back(fault, at);
+    }
   }
   for (size_t first = 0; first < cases.size(); first += kAtOnce) {
     const size_t batch = std::min(kAtOnce, cases.size() - first);
     for (size_t i = 0; i < batch; ++i) scenes_.at(i).begin(cases[first + i].first, cases[first + i].second);
     for (size_t i = 0; i < batch; ++i) {
       const Output output = scenes_.at(i).wait();
+      if (cases[first + i].first == Fault::kKilled) {
+        EXPECT_EQ(output.code, kKilled) << scenes_.at(i).name() << output.err;
+        continue;
+      }
       EXPECT_THAT(output.code, AnyOf(Eq(0), Eq(125))) << scenes_.at(i).name() << output.err;
       EXPECT_EQ(output.out, output.code == 0 ? "ran\n" : "") << scenes_.at(i).name() << output.err;
     }
@@ -120,20 +132,33 @@ TEST_F(TaskRunFaultTest, LeavesNothingWhateverRequestFails) {
   for (Scene& scene : scenes_) scene.expect_whole();
 }
 
-// An engine that answers too late, at the create, the look and the start: the launch has ended by its captured
-// deadline.
+// An engine that answers too late, at each request until the start: the launch gives up by its captured deadline, and
+// by one as long before there is anything to capture.
 TEST_F(TaskRunFaultTest, HoldsItsDeadlineWhenAnAnswerIsLate) {
+  constexpr auto kTimeout = std::chrono::seconds(4);
   const auto all = requests();
-  const auto create = std::ranges::find_if(all, [](const auto& one) { return one.contains("/containers/create"); });
-  ASSERT_NE(create, all.end());
-  const auto first = static_cast<size_t>(create - all.begin());
-  for (size_t i = 0; i < 3; ++i) scenes_.at(i).begin(Fault::kLate, first + i, std::chrono::seconds(9), "4s");
-  for (size_t i = 0; i < 3; ++i) {
-    const Output output = scenes_.at(i).wait();
-    EXPECT_EQ(output.code, 125) << scenes_.at(i).name() << output.err;
-    EXPECT_EQ(output.out, "") << scenes_.at(i).name();
+  const auto index_of = [&](const char* what) {
+    const auto found = std::ranges::find_if(all, [&](const auto& one) { return one.contains(what); });
+    EXPECT_NE(found, all.end()) << what;
+    return static_cast<size_t>(found - all.begin());
+  };
+  const size_t create = index_of("/containers/create");
+  const size_t count = index_of("/start") + 1;
+  for (size_t first = 0; first < count; first += kAtOnce) {
+    const size_t batch = std::min(kAtOnce, count - first);
+    for (size_t i = 0; i < batch; ++i) {
+      scenes_.at(i).begin(Fault::kLate, first + i, std::chrono::seconds(9), "4s");
+    }
+    for (size_t i = 0; i < batch; ++i) {
+      const Output output = scenes_.at(i).wait();
+      EXPECT_EQ(output.code, 125) << scenes_.at(i).name() << output.err;
+      EXPECT_EQ(output.out, "") << scenes_.at(i).name();
+      EXPECT_LT(scenes_.at(i).gave_up_after(first + i < create ? "/info" : "/containers/create"),
+                kTimeout + kDeadlineMargin)
+          << scenes_.at(i).name();
+    }
+    for (size_t i = 0; i < batch; ++i) scenes_.at(i).recover();
   }
-  for (size_t i = 0; i < 3; ++i) scenes_.at(i).recover();
   EXPECT_THAT(session_containers(), ::testing::IsEmpty());
 }
 

@@ -149,14 +149,40 @@ TEST_F(TaskRunTest, AnAttemptIsCapturedOnce) {
 
 TEST_F(TaskRunTest, NeverOutlivesItsDeadline) {
   const auto started = base::boot_now();
-  const Output output =
-      inside("execute", "trap '' TERM; echo started; sleep 1000 & sleep 1000; sleep 1000", {"--deadline", "6s"});
+  const Output output = inside("execute",
+                               "trap '' TERM; busybox date +%s >/work/first; echo started; sleep 1000 &"
+                               "while :; do busybox date +%s >/work/last; busybox usleep 100000; done",
+                               {"--deadline", "6s"});
   const auto took = base::boot_now() - started;
   EXPECT_EQ(output.code, 124) << output.err;
   EXPECT_EQ(output.out, "started\n");
   EXPECT_EQ(settlement()["exit"]["reason"], "deadline");
   EXPECT_THAT(session_containers(), IsEmpty());
   EXPECT_LT(took, std::chrono::seconds(16)) << "with all that a busy machine may add to the clean-up";
+  // Nothing of it ran two seconds after its deadline, which was before the first of these.
+  std::istringstream beats(inside("review", "cat /work/first /work/last").out);
+  long first = 0;
+  long last = 0;
+  beats >> first >> last;
+  EXPECT_GT(last, 0);
+  EXPECT_LE(last - first, 6 + 2);
+}
+
+// Its limits are the person's to say, within bounds; what is not said has a standard.
+TEST_F(TaskRunTest, HasTheLimitsThatAreAskedFor) {
+  const Output output =
+      inside("execute", "dd if=/dev/zero of=/tmp/big bs=1M count=5 2>/dev/null; stat -c %s /tmp/big; ulimit -n",
+             {"--tmp-size", "2MiB", "--open-files", "100"});
+  EXPECT_EQ(output.out, "2097152\n100\n") << output.err;
+  EXPECT_THAT(inside("plan", "i=0; while [ $i -lt 60 ]; do sleep 5 & i=$((i+1)); done", {"--pids", "20"}).err,
+              HasSubstr("fork"));
+  EXPECT_THAT(inside("plan", "dd if=/dev/zero of=/dev/null bs=200M count=1; echo ended $?", {"--memory", "64MiB"}).out,
+              HasSubstr("ended 137"));
+  const Output refused = inside("plan", "echo ran", {"--memory", "1MiB"});
+  EXPECT_EQ(refused.code, 125);
+  EXPECT_THAT(refused.err,
+              HasSubstr("capture the request '--memory': 1MiB is out of bounds, refusing (32MiB to 1TiB)"));
+  EXPECT_THAT(inside("plan", "echo ran", {"--cpu", "100000%"}).err, HasSubstr("the container engine refused"));
 }
 
 TEST_F(TaskRunTest, OnlyAnImageThatWasBuiltHereIsUsed) {

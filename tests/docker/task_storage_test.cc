@@ -16,6 +16,7 @@
 #include "support/belljar.h"
 #include "support/git_repository.h"
 #include "tiers/docker/engine_json.h"
+#include "tiers/docker/storage/allocate.h"
 #include "tiers/docker/storage/helpers.h"
 #include "tiers/docker/storage/task_storage.h"
 
@@ -110,6 +111,35 @@ class TaskStorageTest : public ::testing::Test {
 
   const TempDir root_;
 };
+
+// A task whose engine is gone for good does not keep its share of the pool for ever; while the engine answers, it does.
+TEST_F(TaskStorageTest, ATaskWhoseEngineIsGoneCanBeForgotten) {
+  const std::string link = root_ / "engine.sock";
+  std::filesystem::create_symlink(DockerWorld::get().socket(), link);
+  Command making = command({"task", "create", "--image", DockerWorld::kImage, root_ / "project"});
+  making.env["DOCKER_HOST"] = "unix://" + link;
+  const Output made = run(making);
+  ASSERT_EQ(made.code, 0) << made.err;
+  const std::string id = made.out.substr(0, 16);
+  const storage::TaskStorage of = storage_of(id);
+  const Output refused = belljar({"task", "rm", "--forget", id});
+  EXPECT_EQ(refused.code, 125);
+  EXPECT_THAT(refused.err, HasSubstr("forget the task '" + id + "': its engine answers, refusing"));
+  EXPECT_EQ(tasks().size(), 1U);
+
+  std::filesystem::remove(link);
+  EXPECT_THAT(belljar({"task", "rm", id}).err, HasSubstr("the container engine was not reached"));
+  EXPECT_THAT(belljar({"task", "pool"}).out, HasSubstr("taken by 1 task\n"));
+  const Output forgotten = belljar({"task", "rm", "--forget", id});
+  EXPECT_EQ(forgotten.code, 0) << forgotten.err;
+  EXPECT_THAT(forgotten.err, AllOf(HasSubstr("weaker than it could be"), HasSubstr(of.keeper), HasSubstr(of.work.name),
+                                   HasSubstr(of.git.name), HasSubstr(of.allocation)));
+  EXPECT_THAT(belljar({"task", "pool"}).out, HasSubstr("taken by 0 tasks\n"));
+  EXPECT_FALSE(std::filesystem::exists(root_ / ("state/belljar/tasks/" + id)));
+  EXPECT_EQ(belljar({"recover"}).code, 0);
+  EXPECT_FALSE(nothing_is_left()) << "what it named is there";
+  EXPECT_THAT(storage::release(DockerWorld::get().socket(), of, false, soon()).unreleased, IsEmpty());
+}
 
 TEST_F(TaskStorageTest, TakesTheWorkHomeAsACommit) {
   const std::string id = create();

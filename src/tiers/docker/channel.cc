@@ -156,7 +156,9 @@ Outcome Exchange::body_of(const net::ResponseHead& head, std::string_view rest) 
   }
   if (request_.deadline.passed()) return late();
   if (head.status >= 400) return Refused{head.status, refusal_of(body, head.status)};
-  return Answered{head.status, std::move(body)};
+  std::string_view api;
+  if (net::count_fields(head.fields, "Api-Version", &api) != 1) api = {};
+  return Answered{head.status, std::move(body), std::string(api)};
 }
 
 Outcome Exchange::answer(Hijacked* taken) {
@@ -177,7 +179,7 @@ Outcome Exchange::answer(Hijacked* taken) {
       if (!request_.hijack || taken == nullptr) return Unknown{EPROTO, "it changes the protocol unasked"};
       if (request_.deadline.passed()) return late();
       *taken = {std::move(stream_), bytes.substr(*size)};
-      return Answered{101, {}};
+      return Answered{101, {}, {}};
     }
     if (head->status >= 200) {
       Outcome out = body_of(*head, std::string_view(bytes).substr(*size));

@@ -7,15 +7,19 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "tiers/docker/engine.h"
 #include "tiers/docker/fake_engine.h"
+#include "tiers/docker/reach.h"
 
 namespace belljar::tiers::docker {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr auto kPatience = std::chrono::seconds(20);
@@ -175,6 +179,60 @@ TEST(EngineOpen, RefusesWhatItCannotSpeakTo) {
               HasSubstr("windows containers"));
   EXPECT_THAT(open("[]"), HasSubstr("not of the API's form"));
   EXPECT_THAT(open("{}"), HasSubstr("not of the API's form"));
+}
+
+// One request, when the engine says what it speaks in the head of its answer; else what it speaks is asked for first.
+TEST(EngineOpen, AsksNoMoreThanItHasTo) {
+  const std::string info = R"({"ServerVersion":"26.1","OSType":"linux","PidsLimit":true,"Runtimes":{"runc":{}}})";
+  const std::string version = R"({"Version":"29.0","ApiVersion":"1.52","MinAPIVersion":"1.44","Os":"linux"})";
+  const std::string too_old = R"({"message":"client version 1.41 is too old"})";
+  std::vector<std::string> asked;
+  bool young = false;
+  const FakeEngine engine([&](int fd) {
+    const std::string request = read_request(fd);
+    asked.push_back(request.substr(0, request.find(" HTTP")));
+    const bool refused = young && asked.back() == "GET /v1.41/info";
+    const std::string& body = refused ? too_old : asked.back() == "GET /version" ? version : info;
+    say(fd, std::string(refused ? "HTTP/1.1 400 Bad Request" : "HTTP/1.1 200 OK") +
+                "\r\nApi-Version: 1.45\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+  });
+  const auto opened = Engine::open(engine.socket(), base::Deadline::after(kPatience));
+  ASSERT_TRUE(opened.has_value()) << opened.error().message();
+  EXPECT_EQ(opened->info().version, "26.1");
+  EXPECT_EQ(opened->info().api, "1.45");
+  EXPECT_THAT(asked, ElementsAre("GET /v1.41/info"));
+  young = true;
+  asked.clear();
+  const auto negotiated = Engine::open(engine.socket(), base::Deadline::after(kPatience));
+  ASSERT_TRUE(negotiated.has_value()) << negotiated.error().message();
+  EXPECT_EQ(negotiated->info().api, "1.52");
+  EXPECT_THAT(asked, ElementsAre("GET /v1.41/info", "GET /version", "GET /v1.44/info"));
+}
+
+// However much is to be done in an engine that does not answer, it is waited for once.
+TEST(ReachTest, WaitsForAnEngineOnce) {
+  std::atomic<int> asked = 0;
+  const FakeEngine engine([&](int fd) {
+    (void)read_request(fd);
+    ++asked;
+  });
+  Reach reach(std::chrono::milliseconds(300));
+  EXPECT_FALSE(reach.answers(engine.socket()).has_value());
+  const int before = asked;
+  EXPECT_GT(before, 0);
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(reach.answers(engine.socket()).has_value());
+  EXPECT_EQ(asked, before);
+  EXPECT_TRUE(is_silent(engine.socket(), base::Deadline::after(std::chrono::milliseconds(50))));
+  EXPECT_TRUE(is_silent("/nonexistent/engine.sock", base::Deadline::after(std::chrono::milliseconds(50))));
+}
+
+// One that refuses is there.
+TEST(ReachTest, AnEngineThatRefusesIsNotSilent) {
+  const FakeEngine engine([](int fd) {
+    (void)read_request(fd);
+    say(fd, "HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n");
+  });
+  EXPECT_FALSE(is_silent(engine.socket(), base::Deadline::after(kPatience)));
 }
 
 TEST(PercentEncode, LeavesOnlyWhatIsSafeInAPath) {

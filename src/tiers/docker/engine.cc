@@ -10,6 +10,7 @@ namespace belljar::tiers::docker {
 namespace {
 
 constexpr int kApi = 41;  // of 1.x; the first with CgroupnsMode in what it resolves
+constexpr std::string_view kOpen = "open the container engine";
 
 // The x of "1.x"; -1 when it is none.
 int minor_of(std::string_view version) {
@@ -38,24 +39,44 @@ base::Result<std::string> engine_socket(std::string_view docker_host) {
   return path;
 }
 
-base::Result<Engine> Engine::open(std::string socket, const base::Deadline& deadline) {
-  Engine out(std::move(socket), {});
-  constexpr std::string_view kOperation = "open the container engine";
-  BELLJAR_ASSIGN(const Answered version, require(out.ask("GET", "/version", deadline), kOperation, out.socket_));
-  if (!read_version(version.body, out.info_)) return std::unexpected(odd(kOperation, out.socket_));
-  const int newest = minor_of(out.info_.api);
-  const int oldest = out.info_.oldest_api.empty() ? kApi : minor_of(out.info_.oldest_api);
-  if (newest < kApi || oldest < 0) {
-    return base::refuse(kOperation, out.socket_,
-                        "version " + out.info_.version + " speaks API " + out.info_.api + ", refusing",
+base::Status Engine::settle_version(const base::Deadline& deadline) {
+  prefix_.clear();
+  BELLJAR_ASSIGN(const Answered version, require(ask("GET", "/version", deadline), kOpen, socket_));
+  if (!read_version(version.body, info_)) return std::unexpected(odd(kOpen, socket_));
+  const int oldest = info_.oldest_api.empty() ? kApi : minor_of(info_.oldest_api);
+  BELLJAR_TRY(check_version(oldest >= 0));
+  prefix_ = "/v1." + std::to_string(oldest > kApi ? oldest : kApi);
+  return {};
+}
+
+base::Status Engine::check_version(bool good) const {
+  if (!good || minor_of(info_.api) < kApi) {
+    return base::refuse(kOpen, socket_, "version " + info_.version + " speaks API " + info_.api + ", refusing",
                         "API 1.41 is needed: Docker 20.10 or later");
   }
-  if (out.info_.os_type != "linux") {
-    return base::refuse(kOperation, out.socket_, "it runs " + out.info_.os_type + " containers, refusing");
+  if (info_.os_type != "linux") {
+    return base::refuse(kOpen, socket_, "it runs " + info_.os_type + " containers, refusing");
   }
-  out.prefix_ = "/v1." + std::to_string(oldest > kApi ? oldest : kApi);
-  BELLJAR_ASSIGN(const Answered info, require(out.ask("GET", "/info", deadline), kOperation, out.socket_));
-  if (!read_info(info.body, out.info_)) return std::unexpected(odd(kOperation, out.socket_));
+  return {};
+}
+
+// An engine starts programs to answer either of /version and /info, so it is asked for the first only when it does not
+// know the API's version that the second is asked in.
+base::Result<Engine> Engine::open(std::string socket, const base::Deadline& deadline) {
+  Engine out(std::move(socket), {});
+  out.prefix_ = "/v1." + std::to_string(kApi);
+  Outcome info = out.ask("GET", "/info", deadline);
+  const auto* refused = std::get_if<Refused>(&info);
+  const auto* answered = std::get_if<Answered>(&info);
+  if ((refused != nullptr && refused->status != 0) || (answered != nullptr && answered->api.empty())) {
+    BELLJAR_TRY(out.settle_version(deadline));
+    info = out.ask("GET", "/info", deadline);
+  } else if (answered != nullptr) {
+    out.info_.api = answered->api;
+  }
+  BELLJAR_ASSIGN(const Answered answer, require(std::move(info), kOpen, out.socket_));
+  if (!read_info(answer.body, out.info_)) return std::unexpected(odd(kOpen, out.socket_));
+  BELLJAR_TRY(out.check_version(true));
   return out;
 }
 

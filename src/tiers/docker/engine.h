@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -57,7 +58,8 @@ struct Owned {
 // require() is given.
 class Engine {
  public:
-  // Asks for version and abilities, and settles the version of the API: 1.41, or the engine's oldest if that is newer.
+  // Asks for version and abilities, one request as a rule, and settles the version of the API: 1.41, or the engine's
+  // oldest if that is newer.
   // Refuses an engine without 1.41 and one of another system than Linux.
   [[nodiscard]] static base::Result<Engine> open(std::string socket, const base::Deadline& deadline);
 
@@ -95,6 +97,8 @@ class Engine {
 
  private:
   Engine(std::string socket, EngineInfo info) : socket_(std::move(socket)), info_(std::move(info)) {}
+  [[nodiscard]] base::Status settle_version(const base::Deadline& deadline);
+  [[nodiscard]] base::Status check_version(bool good) const;
 
   std::string socket_;
   EngineInfo info_;
@@ -102,14 +106,21 @@ class Engine {
 };
 
 // What `ask` is answered by the engine at `socket`, tried again each tenth of a second until it is or the time is up:
-// the last error then.
+// the last error then. `engine` is opened where it is not yet, and stays so for the next question.
 template <typename Ask>
-[[nodiscard]] std::invoke_result_t<Ask, const Engine&> ask_until_answered(const std::string& socket,
+[[nodiscard]] std::invoke_result_t<Ask, const Engine&> ask_until_answered(std::optional<Engine>& engine,
+                                                                          const std::string& socket,
                                                                           const base::Deadline& deadline, Ask ask) {
+  using Answer = std::invoke_result_t<Ask, const Engine&>;
   constexpr int kPauseMilliseconds = 100;
+  const auto once = [&]() -> Answer {
+    if (!engine) {
+      BELLJAR_ASSIGN(engine, Engine::open(socket, deadline));
+    }
+    return ask(*engine);
+  };
   for (;;) {
-    const auto engine = Engine::open(socket, deadline);
-    auto found = engine ? ask(*engine) : std::invoke_result_t<Ask, const Engine&>(std::unexpected(engine.error()));
+    Answer found = once();
     if (found || deadline.passed()) return found;
     (void)::poll(nullptr, 0, kPauseMilliseconds);
   }

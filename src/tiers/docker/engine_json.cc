@@ -68,6 +68,8 @@ bool read_version(std::string_view body, EngineInfo& out) {
 bool read_info(std::string_view body, EngineInfo& out) {
   const Json json = parse(body);
   if (!json.is_object()) return false;
+  out.version = text_of(json, "ServerVersion");
+  out.os_type = text_of(json, "OSType");
   out.security_options = list_of(json, "SecurityOptions");
   out.runtimes = keys_of(json, "Runtimes");
   out.cgroup_version = text_of(json, "CgroupVersion");
@@ -75,7 +77,7 @@ bool read_info(std::string_view body, EngineInfo& out) {
   out.swap_limit = flag_of(json, "SwapLimit");
   out.pids_limit = flag_of(json, "PidsLimit");
   out.cpu_limit = flag_of(json, "CpuCfsQuota");
-  return true;
+  return !out.version.empty();
 }
 
 std::optional<Image> read_image(std::string_view body) {

@@ -12,7 +12,7 @@ namespace belljar::tiers::docker {
 
 // GET /version: fills version, api, oldest_api and os_type.
 [[nodiscard]] bool read_version(std::string_view body, EngineInfo& out);
-// GET /info: the rest.
+// GET /info: all but the versions of the API.
 [[nodiscard]] bool read_info(std::string_view body, EngineInfo& out);
 // GET /images/{name}/json
 [[nodiscard]] std::optional<Image> read_image(std::string_view body);

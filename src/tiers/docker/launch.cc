@@ -282,12 +282,10 @@ base::Result<std::vector<uint64_t>> namespaces_to_leave() {
 }
 
 base::Result<Prepared> prepare(const plan::Plan& plan, const Copies& copies, std::string_view session, Meeting& meeting,
-                               const Engine& engine, const base::Deadline& deadline) {
+                               const Engine& engine, const Image& image) {
   BELLJAR_TRY(check_engine(engine.info()));
-  // By its id: a tag may have moved since the plan was made.
-  BELLJAR_ASSIGN(const Image image, engine.image(plan.container.image_id, deadline));
   if (image.id != plan.container.image_id) {
-    return base::refuse("find the image", plan.container.image, "it is another one now, refusing", "start again");
+    return base::refuse("find the image", plan.container.image, "the plan was made for another one, refusing");
   }
   if (!image.volumes.empty()) {
     return base::refuse("use the image", plan.container.image,

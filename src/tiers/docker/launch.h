@@ -49,9 +49,10 @@ void expect_mounts(Prepared& prepared);
 // The namespaces that must be the container's own: all but the user namespace, which is as the engine is configured.
 [[nodiscard]] base::Result<std::vector<uint64_t>> namespaces_to_leave();
 
-// Puts into the meeting's folder what the container gets as files.
+// Puts into the meeting's folder what the container gets as files. `image` is the one of the plan: an id names a
+// content, which does not change.
 [[nodiscard]] base::Result<Prepared> prepare(const plan::Plan& plan, const Copies& copies, std::string_view session,
-                                             Meeting& meeting, const Engine& engine, const base::Deadline& deadline);
+                                             Meeting& meeting, const Engine& engine, const Image& image);
 
 // Creates the container, checks it, starts it, and meets its first process, which waits for its proof and GO as a
 // jail's. On an error something of the container may be left: remove_container() is for every launch.

@@ -13,6 +13,7 @@ namespace belljar::tiers::docker {
 struct Answered {
   int status = 0;
   std::string body;
+  std::string api{};  // the newest version of the API that the engine speaks, as it says in the head of each answer
 };
 
 // Nothing was done: the engine said no (`status` of the 400s or 500s and its own words), or the request never reached

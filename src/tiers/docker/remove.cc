@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "base/pack.h"
@@ -18,17 +19,16 @@ constexpr auto kSettleTime = std::chrono::seconds(2);  // for a container whose 
 constexpr int kPauseMilliseconds = 100;
 constexpr size_t kMostText = 4096;
 
-void end(const Remains& remains, const Owned& container, const base::Deadline& deadline, Removal& out) {
-  auto engine = Engine::open(remains.engine, deadline);
-  if (!engine) return;  // the next list tells
+// Whether it went, the next list tells.
+void end(const Engine& engine, const Owned& container, const base::Deadline& deadline, Removal& out) {
   const std::string path = "/containers/" + container.id;
-  const Outcome state = engine->ask("GET", path + "/json", deadline);
+  const Outcome state = engine.ask("GET", path + "/json", deadline);
   const auto* answer = std::get_if<Answered>(&state);
   if (answer != nullptr && was_out_of_memory(answer->body)) {
     out.notes.emplace_back("the kernel ended processes of the container at its limit of memory");
   }
   // By its id: a container of the same name that is another's stays.
-  (void)engine->ask("DELETE", path + "?force=1&v=1", deadline);
+  (void)engine.ask("DELETE", path + "?force=1&v=1", deadline);
 }
 
 }  // namespace
@@ -50,17 +50,22 @@ base::Result<Remains> decode_remains(std::string_view record) {
   return out;
 }
 
+std::string unreleased_text(const Remains& remains, const base::Error& why) {
+  return "container " + container_name(remains.session) + " (label " + session_label(remains.session) +
+         "): " + why.message();
+}
+
 Removal remove(const Remains& remains, bool settle, const base::Deadline& deadline) {
   Removal out;
   const base::Deadline settled = base::Deadline::after(settle ? kSettleTime : std::chrono::seconds(0));
   bool seen = false;
+  std::optional<Engine> engine;
   for (;;) {
-    const auto found = ask_until_answered(remains.engine, deadline, [&](const Engine& engine) {
-      return engine.containers_with(session_label(remains.session), deadline);
+    const auto found = ask_until_answered(engine, remains.engine, deadline, [&](const Engine& opened) {
+      return opened.containers_with(session_label(remains.session), deadline);
     });
     if (!found) {
-      out.unreleased.push_back("container " + container_name(remains.session) + " (label " +
-                               session_label(remains.session) + "): " + found.error().message());
+      out.unreleased.push_back(unreleased_text(remains, found.error()));
       return out;
     }
     if (found->empty() && (seen || settled.passed())) break;
@@ -69,7 +74,7 @@ Removal remove(const Remains& remains, bool settle, const base::Deadline& deadli
         out.unreleased.push_back("container " + one.id + " (label " + session_label(remains.session) +
                                  "): it is still there");
       } else {
-        end(remains, one, deadline, out);
+        end(*engine, one, deadline, out);
       }
       seen = true;
     }

@@ -25,6 +25,9 @@ struct Removal {
   std::vector<std::string> notes;
 };
 
+// For what is left of a launch: its container, by name and label, and why.
+[[nodiscard]] std::string unreleased_text(const Remains& remains, const base::Error& why);
+
 // Removes every container that bears the session's label, and only those, and looks again until there is none. With
 // `settle` and none found it waits for one that may yet appear: a request to make it may still be under way. Then the
 // folders, when no container is left that could use it. Does not report what it has not seen. Can be done again.

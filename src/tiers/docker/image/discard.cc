@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "tiers/docker/image/build.h"
@@ -50,23 +51,23 @@ base::Result<Found> look(const Engine& engine, std::string_view build, Discard w
 std::vector<std::string> discard(const std::string& socket, std::string_view build, Discard what,
                                  const Registry& registered, bool settle, const base::Deadline& deadline) {
   const base::Deadline settled = base::Deadline::after(settle ? kSettleTime : std::chrono::seconds(0));
+  std::optional<Engine> engine;
   for (;;) {
-    const auto found = ask_until_answered(
-        socket, deadline, [&](const Engine& engine) { return look(engine, build, what, registered, deadline); });
+    const auto found = ask_until_answered(engine, socket, deadline, [&](const Engine& opened) {
+      return look(opened, build, what, registered, deadline);
+    });
     if (!found) return {"build " + std::string(build) + " (label " + kBuildLabel + "): " + found.error().message()};
     if (found->none() && settled.passed()) return {};
     std::vector<std::string> left;
     for (const std::string& id : found->containers) left.push_back("container " + id + ": it is still there");
     for (const std::string& id : found->images) left.push_back("image " + id + ": it is still there");
     if (deadline.passed()) return left;
-    if (const auto engine = Engine::open(socket, deadline)) {
-      // By id. What did not go is seen by the next look.
-      for (const std::string& id : found->containers) {
-        (void)engine->ask("DELETE", "/containers/" + percent_encode(id) + "?force=1&v=1", deadline);
-      }
-      for (const std::string& id : found->images) {
-        (void)engine->ask("DELETE", "/images/" + percent_encode(id) + "?force=1", deadline);
-      }
+    // By id. What did not go is seen by the next look.
+    for (const std::string& id : found->containers) {
+      (void)engine->ask("DELETE", "/containers/" + percent_encode(id) + "?force=1&v=1", deadline);
+    }
+    for (const std::string& id : found->images) {
+      (void)engine->ask("DELETE", "/images/" + percent_encode(id) + "?force=1", deadline);
     }
     (void)::poll(nullptr, 0, kPauseMilliseconds);
   }

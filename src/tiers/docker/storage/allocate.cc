@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "base/text.h"
@@ -90,6 +91,7 @@ class Remover {
   const TaskStorage& storage_;
   bool seeder_only_;
   const base::Deadline& deadline_;
+  std::optional<Engine> engine_;
   std::vector<std::string> there_;  // with why
 };
 
@@ -101,7 +103,10 @@ void Remover::note(const char* kind, const Owned& one, Outcome outcome) {
 
 base::Result<bool> Remover::round() {
   there_.clear();
-  BELLJAR_ASSIGN(const Engine engine, Engine::open(socket_, deadline_));
+  if (!engine_) {
+    BELLJAR_ASSIGN(engine_, Engine::open(socket_, deadline_));
+  }
+  const Engine& engine = *engine_;
   const std::string label = allocation_label(storage_);
   BELLJAR_ASSIGN(const std::vector<Owned> containers, engine.containers_with(label, deadline_));
   for (const Owned& one : containers) {

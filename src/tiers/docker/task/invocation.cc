@@ -30,6 +30,7 @@ base::Status check(const Request& request) {
   if (request.seconds == 0 || request.seconds > kMostSeconds) {
     return base::refuse(kCapture, request.attempt, "a deadline of 1 s to 7 days is expected", "say --deadline 30m");
   }
+  BELLJAR_TRY(check(request.ceilings));
   const Adapter* adapter = request.agent.empty() ? nullptr : find_adapter(request.agent);
   if (!request.agent.empty() && adapter == nullptr) {
     return base::refuse(kCapture, request.agent, "no adapter holds this agent to a phase, refusing",
@@ -57,7 +58,7 @@ base::Status check(const Request& request) {
 
 std::string encode(const Request& request) {
   std::string out;
-  base::pack_text(out, "belljar attempt 1");
+  base::pack_text(out, "belljar attempt 2");
   for (const std::string* text : {&request.attempt, &request.task, &request.agent, &request.image_id, &request.token,
                                   &request.schema, &request.certificates}) {
     base::pack_text(out, *text);
@@ -65,6 +66,7 @@ std::string encode(const Request& request) {
   base::pack_text(out, to_text(request.phase));
   base::pack_text(out, request.login ? "login" : "");
   base::pack_text(out, std::to_string(request.seconds));
+  pack(out, request.ceilings);
   for (const std::string& word : request.command) base::pack_text(out, word);
   return out;
 }

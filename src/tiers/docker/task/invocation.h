@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "tiers/docker/task/ceilings.h"
 #include "tiers/docker/task/phase.h"
 
 namespace belljar::tiers::docker::task {
@@ -25,7 +26,8 @@ struct Request {
   bool login = false;                // a file of the agent's login comes along
   std::string schema;                // its text, or empty
   std::string certificates;          // likewise: of the authorities that the agent trusts, PEM
-  uint64_t seconds = 0;              // from the capture to the deadline; never 0
+  Ceilings ceilings{};
+  uint64_t seconds = 0;  // from the capture to the deadline; never 0
 };
 
 // Every byte that counts, in one text.

@@ -19,6 +19,7 @@ namespace belljar::tiers::docker::task {
 namespace {
 
 constexpr uint64_t kNanosPerPercent = 10'000'000;
+constexpr uint64_t kStandardCpuPercent = 200;
 constexpr uint64_t kRunBytes = 65536;  // of /run: mount points and nothing else
 constexpr uint64_t kRunFiles = 1000;
 constexpr const char* kHostname = "belljar";
@@ -103,7 +104,7 @@ Profile profile_of(const Launch& launch, const EngineInfo& info) {
   out.volumes[0].writable = may_write(launch.invocation.request().phase);
   out.volumes[1].target = kMetadata;
   out.volumes[1].writable = false;
-  const Ceilings& ceilings = launch.ceilings;
+  const Ceilings& ceilings = launch.invocation.request().ceilings;
   add_tmpfs(out, guest::kMeetingParent, kRunBytes, kRunFiles, 0755);
   add_tmpfs(out, kHome, ceilings.home_bytes, ceilings.home_files, 0700);
   add_tmpfs(out, "/tmp", ceilings.temporary_bytes, ceilings.temporary_files, 01777);
@@ -156,7 +157,8 @@ base::Status Preparation::add_agent() {
   const Adapter* adapter = find_adapter(launch_.invocation.request().agent);
   if (adapter == nullptr) return {};
   const std::string folder(adapter->state_folder);
-  add_tmpfs(out_.profile, folder.c_str(), launch_.ceilings.state_bytes, launch_.ceilings.state_files, 0700);
+  const Ceilings& ceilings = launch_.invocation.request().ceilings;
+  add_tmpfs(out_.profile, folder.c_str(), ceilings.state_bytes, ceilings.state_files, 0700);
   if (!launch_.login.empty()) bind(launch_.login, folder + "/" + std::string(adapter->login));
   return {};
 }
@@ -227,9 +229,9 @@ void Preparation::add_expected() {
 
 }  // namespace
 
-plan::Plan plan_of(const Invocation& invocation, const Image& image, const std::string& engine,
-                   const Ceilings& ceilings) {
+plan::Plan plan_of(const Invocation& invocation, const Image& image, const std::string& engine) {
   const Request& request = invocation.request();
+  const Ceilings& ceilings = request.ceilings;
   const Adapter* adapter = find_adapter(request.agent);
   plan::Plan out;
   out.mode = policy::Mode::kDocker;
@@ -251,7 +253,8 @@ plan::Plan plan_of(const Invocation& invocation, const Image& image, const std::
   out.hostname = kHostname;
   const auto processors = static_cast<uint64_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   out.limits.memory_bytes = ceilings.memory_bytes;
-  out.limits.cpu_percent = std::min(ceilings.cpu_percent, processors * 100);
+  out.limits.cpu_percent =
+      ceilings.cpu_percent != 0 ? ceilings.cpu_percent : std::min(kStandardCpuPercent, processors * 100);
   out.limits.pids = ceilings.pids;
   out.limits.open_files = ceilings.open_files;
   out.limits.scratch_bytes = ceilings.home_bytes;

@@ -29,21 +29,6 @@ inline constexpr const char* kHome = "/home/agent";
 inline constexpr const char* kSchema = "/run/belljar-input/schema.json";
 inline constexpr const char* kCertificates = "/run/belljar-input/certificates.pem";
 
-// Pinned for every task's container; bytes, and inodes.
-struct Ceilings {
-  uint64_t memory_bytes = uint64_t{4} << 30U;  // its tmpfs count in it
-  uint64_t cpu_percent = 200;                  // of one core; never more than the host has
-  uint64_t pids = 512;
-  uint64_t open_files = 16384;
-  uint64_t home_bytes = uint64_t{256} << 20U;
-  uint64_t home_files = 20'000;
-  uint64_t temporary_bytes = uint64_t{1} << 30U;
-  uint64_t temporary_files = 200'000;
-  uint64_t state_bytes = uint64_t{256} << 20U;
-  uint64_t state_files = 20'000;
-  uint64_t shared_bytes = uint64_t{64} << 20U;
-};
-
 // The two volumes of a task, by the engine's own word of them.
 struct Volumes {
   VolumeMount work;
@@ -52,8 +37,7 @@ struct Volumes {
 
 // The launch as a plan: the sealed network with the agent's own vendor's hosts, the environment from an allowlist, the
 // limits, the command. No credential is in it. Pure but for the host's number of processors.
-[[nodiscard]] plan::Plan plan_of(const Invocation& invocation, const Image& image, const std::string& engine,
-                                 const Ceilings& ceilings);
+[[nodiscard]] plan::Plan plan_of(const Invocation& invocation, const Image& image, const std::string& engine);
 
 // What a container is made from.
 struct Launch {
@@ -61,7 +45,6 @@ struct Launch {
   const plan::Plan& plan;
   const Image& image;
   Volumes volumes;
-  Ceilings ceilings;
   std::string login;              // the staged login's path, or empty
   SealedInput* schema = nullptr;  // or nothing
   SealedInput* certificates = nullptr;
