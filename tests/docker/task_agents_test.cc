@@ -2,20 +2,17 @@
 // and they tell the value of a field that only the mounted schema holds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "docker/agent_image.h"
 #include "docker/world.h"
 #include "support/belljar.h"
 #include "support/git_repository.h"
-#include "support/test_hosts.h"
 
 namespace belljar::testing {
 namespace {
@@ -26,49 +23,30 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// The vendors' names, on the test's own internet, before the engine sees the same files.
-TestHosts& hosts() {
-  static TestHosts all({"api.anthropic.com", "api.openai.com", "chatgpt.com", "auth.openai.com"});
-  return all;
-}
-
 class TaskAgentsTest : public ::testing::Test {
  protected:
-  // The image and the task are what takes time: one of each.
+  // One task for all: it takes time.
   static void SetUpTestSuite() {
-    const char* parts = std::getenv("BELLJAR_TEST_IMAGE");
-    ASSERT_NE(parts, nullptr) << "'./dev test' makes what the image is built of, and names the folder";
-    (void)hosts();
     state_ = std::make_unique<TempDir>();
     repository(state_->path() + "/project");
-    const Output built = belljar({"image", "build", "--base-tar", std::string(parts) + "/base.tar", "--packages",
-                                  std::string(parts) + "/packages", "--timeout", "10m"},
-                                 std::chrono::minutes(11));
-    ASSERT_EQ(built.code, 0) << built.err;
-    image_ = built.out.substr(0, built.out.find('\n'));
-    const Output made = belljar({"task", "create", "--image", image_, state_->path() + "/project"});
+    const Output made = belljar({"task", "create", "--image", AgentImage::get().id(), state_->path() + "/project"});
     ASSERT_EQ(made.code, 0) << made.err;
     task_ = made.out.substr(0, made.out.find('\n'));
   }
   static void TearDownTestSuite() {
     EXPECT_EQ(belljar({"task", "rm", task_}).code, 0);
-    EXPECT_EQ(belljar({"image", "rm", image_}).code, 0);
     state_.reset();
   }
-  static Output belljar(std::vector<std::string> words, std::chrono::seconds patience = std::chrono::seconds(150)) {
+  static Output belljar(std::vector<std::string> words) {
     words.insert(words.begin(), belljar_program());
-    return run({.argv = std::move(words),
-                .env = {{"DOCKER_HOST", "unix://" + DockerWorld::get().socket()},
-                        {"XDG_STATE_HOME", state_->path() + "/state"},
-                        {"HOME", state_->path()},
-                        {"ANTHROPIC_API_KEY", "sk-test"}},
-                .cwd = state_->path()},
-               patience);
+    Command command = AgentImage::get().with_engine({.argv = std::move(words), .cwd = state_->path()});
+    command.env["HOME"] = state_->path();
+    command.env["ANTHROPIC_API_KEY"] = "sk-test";
+    return run(command, std::chrono::seconds(150));
   }
 
   void SetUp() override {
     ASSERT_FALSE(task_.empty());
-    make_certificates(temp_.path(), {"api.anthropic.com", "api.openai.com", "chatgpt.com", "auth.openai.com"});
     std::random_device random;
     value_ = std::to_string(random()) + "-of-the-schema";
     write_file(temp_ / "schema.json",
@@ -78,18 +56,7 @@ class TaskAgentsTest : public ::testing::Test {
 
   void start_model(const json& steps) {
     model_.reset();
-    write_file(temp_ / "model.json", json{{"address", TestHosts::kInternet},
-                                          {"port", 443},
-                                          {"cert", temp_ / "cert.pem"},
-                                          {"key", temp_ / "key.pem"},
-                                          {"log", temp_ / "log"},
-                                          {"steps", steps},
-                                          {"answer", "It says {result}"}}
-                                         .dump());
-    model_ = std::make_unique<Process>(hosts().start(
-        {.argv = {"node", std::string(BELLJAR_TESTS_DIR) + "/support/mock_model.js", temp_ / "model.json"},
-         .err = Stream::from(STDERR_FILENO)}));
-    ASSERT_EQ(model_->read_line(), "ready");
+    model_ = AgentImage::get().start_model(temp_.path(), steps.dump(), "It says {result}");
   }
 
   Output run_agent(const std::string& phase, const std::string& agent) {
@@ -107,7 +74,7 @@ class TaskAgentsTest : public ::testing::Test {
                                    "--schema",
                                    temp_ / "schema.json",
                                    "--certificates",
-                                   temp_ / "ca.pem",
+                                   AgentImage::get().certificates() + "/ca.pem",
                                    "--report",
                                    temp_ / "report",
                                    "--deadline",
@@ -128,7 +95,6 @@ class TaskAgentsTest : public ::testing::Test {
   }
 
   static std::unique_ptr<TempDir> state_;
-  static std::string image_;
   static std::string task_;
   TempDir temp_;
   std::string value_;
@@ -136,7 +102,6 @@ class TaskAgentsTest : public ::testing::Test {
 };
 
 std::unique_ptr<TempDir> TaskAgentsTest::state_;
-std::string TaskAgentsTest::image_;
 std::string TaskAgentsTest::task_;
 
 const json kRead = {{"shell", "cat /run/belljar-input/schema.json"}};
@@ -174,11 +139,26 @@ TEST_F(TaskAgentsTest, CodexDoesItsPhaseAndTellsTheSchema) {
   EXPECT_EQ(in_task("cat /work/codex.txt"), "made\n");
 }
 
+TEST_F(TaskAgentsTest, CodexRunsNoCommandThatIsNotOnTheList) {
+  start_model({{{"shell", "cp /work/code.cc /work/copy-of-codex"}},
+               {{"shell", "ln /work/code.cc /work/link-1"}},
+               {{"shell", "ls && ln /work/code.cc /work/link-2"}},
+               {{"shell", "ls $(ln /work/code.cc /work/link-3)"}}});
+  const Output output = run_agent("fix", "codex");
+  EXPECT_EQ(output.code, 0) << output.err << read_text(temp_ / "log");
+  EXPECT_THAT(read_text(temp_ / "log"), AllOf(HasSubstr("refused by the phase: ln is not on its list"),
+                                              HasSubstr("refused by the phase: a command that is put together")));
+  EXPECT_EQ(in_task("ls /work/copy-of-codex /work/link-* 2>/dev/null"), "/work/copy-of-codex\n");
+}
+
 TEST_F(TaskAgentsTest, CodexCannotWriteInAPhaseThatMayNot) {
-  start_model({{{"write", "/work/review.txt"}, {"content", "made\n"}}, {{"shell", "touch /work/review.txt"}}});
+  start_model({{{"write", "/work/review.txt"}, {"content", "made\n"}},
+               {{"shell", "touch /work/review.txt"}},
+               {{"shell", "cat /work/code.cc >/work/review.txt"}}});
   const Output output = run_agent("review", "codex");
   EXPECT_EQ(output.code, 0) << output.err;
-  EXPECT_THAT(read_text(temp_ / "log"), HasSubstr("Read-only file system"));
+  EXPECT_THAT(read_text(temp_ / "log"),
+              AllOf(HasSubstr("touch is not on its list"), HasSubstr("Read-only file system")));
   EXPECT_EQ(in_task("ls /work/review.txt 2>/dev/null"), "");
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/path.h"
 #include "base/text.h"
+#include "tiers/docker/task/codex_hook.h"
 
 namespace belljar::tiers::docker::task {
 namespace {
@@ -67,7 +68,7 @@ std::vector<std::string> claude_command(const Order& order) {
   return out;
 }
 
-// It has no list of commands that it holds itself to, and its tools read and write alike: the mounts hold its phase.
+// Its tools read and write alike: what a phase may not write is for the mounts to hold, and a hook holds the commands.
 std::vector<std::string> codex_command(const Order& order) {
   std::vector<std::string> out = {"codex", "exec", "--skip-git-repo-check", "--ephemeral"};
   const auto setting = [&](std::string text) {
@@ -78,6 +79,9 @@ std::vector<std::string> codex_command(const Order& order) {
   setting(R"(sandbox_mode="danger-full-access")");
   setting(R"(approval_policy="never")");
   setting("web_search=\"disabled\"");
+  setting("hooks.PreToolUse=" + codex_hook(order.phase));
+  // That is, without a person who has looked at it before; it is ours.
+  out.emplace_back("--dangerously-bypass-hook-trust");
   setting("project_doc_max_bytes=0");
   if (!order.model.empty()) {
     out.emplace_back("--model");

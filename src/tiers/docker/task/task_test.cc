@@ -10,11 +10,13 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <type_traits>
 
 #include "base/temp_tree.h"
 #include "tiers/docker/task/adapter.h"
+#include "tiers/docker/task/codex_hook.h"
 #include "tiers/docker/task/credential.h"
 #include "tiers/docker/task/invocation.h"
 #include "tiers/docker/task/sealed_input.h"
@@ -80,6 +82,9 @@ TEST_F(InvocationTest, AnEditedOneIsRefused) {
   const auto refusal = HasSubstr("'one': it is not what was captured, refusing");
   EXPECT_THAT(edited([](Request& one) { one.phase = Phase::kExecute; }), refusal);
   EXPECT_THAT(edited([](Request& one) { one.seconds = 61; }), refusal);
+  for (const Bound& bound : bounds()) {
+    EXPECT_THAT(edited([&](Request& one) { one.ceilings.*bound.field += 1; }), refusal) << bound.name;
+  }
   EXPECT_THAT(edited([](Request& one) { one.command.emplace_back("more"); }), refusal);
   EXPECT_THAT(edited([](Request& one) { one.command = {"tr", "ue"}; }), refusal);
   EXPECT_THAT(edited([](Request& one) { one.image_id = "sha256:1"; }), refusal);
@@ -122,6 +127,14 @@ TEST_F(InvocationTest, WhatMakesNoSenseIsNotCaptured) {
   EXPECT_THAT(with([](Request& one) { one.attempt = "a/b"; }), HasSubstr("an attempt is named by"));
   EXPECT_THAT(with([](Request& one) { one.attempt = ""; }), HasSubstr("an attempt is named by"));
   EXPECT_THAT(with([](Request& one) { one.seconds = 0; }), HasSubstr("a deadline of"));
+  for (const Bound& bound : bounds()) {
+    const std::string name = std::string("capture the request '") + bound.name + "': ";
+    EXPECT_THAT(with([&](Request& one) { one.ceilings.*bound.field = bound.most + 1; }), HasSubstr(name));
+    if (bound.least == 0) continue;
+    EXPECT_THAT(with([&](Request& one) { one.ceilings.*bound.field = bound.least - 1; }), HasSubstr(name));
+  }
+  EXPECT_THAT(with([](Request& one) { one.ceilings.memory_bytes = 1; }),
+              HasSubstr("is out of bounds, refusing (32MiB to"));
   EXPECT_THAT(with([](Request& one) { one.image_id = "debian"; }), HasSubstr("content's id"));
   EXPECT_THAT(with([](Request& one) { one.command = {}; }), HasSubstr("no command"));
   EXPECT_THAT(with([](Request& one) { one.command = {std::string("a\0b", 3)}; }), HasSubstr("NUL"));
@@ -200,6 +213,79 @@ TEST(AdapterTest, GivesAPhaseItsToolsAndCommands) {
     EXPECT_EQ(command[command.size() - 2], "--") << "a prompt is no option";
   }
   EXPECT_EQ(find_adapter("gemini"), nullptr);
+}
+
+// What the hook of a phase says of a call, as Codex asks it.
+int hook_says(Phase phase, const std::string& command, const std::string& tool = "Bash") {
+  const std::string call = nlohmann::json{{"tool_name", tool}, {"tool_input", {{"command", command}}}}.dump();
+  const base::TempTree folder;
+  const std::string script = "(" + codex_hook_command(phase) + ") 2>/dev/null <" + folder.file("call", call);
+  return WEXITSTATUS(std::system(script.c_str()));
+}
+
+TEST(CodexHook, LetsTheCommandsOfThePhasePass) {
+  for (const char* command : {"ls", "ls -l /x; cat \"a b\" | grep x && git diff HEAD || wc", "ls\ncat x",
+                              "grep 'a;ln' f", "ls 2>/dev/null", "cat <x >y 2>&1", "ls \\; x", "cat \"$HOME/x\""}) {
+    EXPECT_EQ(hook_says(Phase::kPlan, command), 0) << command;
+  }
+  EXPECT_EQ(hook_says(Phase::kPlan, "touch x"), 2);
+  EXPECT_EQ(hook_says(Phase::kFix, "touch x && make -j2"), 0);
+  const std::string patch = "apply_patch <<'PATCH'\n*** Begin Patch\n+x\nPATCH\n";
+  EXPECT_EQ(hook_says(Phase::kExecute, patch), 0);
+  EXPECT_EQ(hook_says(Phase::kReview, patch), 2);
+  EXPECT_EQ(hook_says(Phase::kExecute, "*** Begin Patch", "apply_patch"), 0);
+  EXPECT_EQ(hook_says(Phase::kReview, "*** Begin Patch", "apply_patch"), 2);
+}
+
+TEST(CodexHook, LetsNothingElsePass) {
+  for (const char* command : {"ln a b",
+                              "ls; ln a b",
+                              "ls && (ln a b)",
+                              "ls $(ln a b)",
+                              "ls `ln a b`",
+                              "ls \"$(ln a b)\"",
+                              "X=1 ls",
+                              "$X",
+                              "git push",
+                              "git",
+                              "./ls",
+                              "/bin/ls",
+                              "ls & ln a b",
+                              "ls | sh",
+                              "if true; then ls; fi",
+                              "cat <(ln a b)",
+                              "cat <<E\nx\nE",
+                              "ls \"a",
+                              ">x ln a b",
+                              "ls >x && ln a b",
+                              "! ln a b",
+                              "{ ln a b; }",
+                              "ls # ' \nln a b #'",
+                              "ls $'\\'' ; ln a b ; echo '",
+                              "ls $\"x\"",
+                              "ls >\nln a b",
+                              "ls\rln",
+                              "\"\" ls",
+                              "apply_patch <<'PATCH'\nx\nPATCH\nln a b\nPATCH\n"}) {
+    EXPECT_EQ(hook_says(Phase::kFix, command), 2) << command;
+  }
+  EXPECT_EQ(hook_says(Phase::kFix, "x.png", "view_image"), 2);
+  const base::TempTree folder;
+  for (const char* call : {"", "{", "[]", "{}", R"({"tool_name":"Bash","tool_input":{"command":["ls"]}})"}) {
+    const std::string script = "(" + codex_hook_command(Phase::kFix) + ") 2>/dev/null <" + folder.file("call", call);
+    EXPECT_EQ(WEXITSTATUS(std::system(script.c_str())), 2) << call;
+  }
+  // Where there is no node either.
+  EXPECT_EQ(WEXITSTATUS(std::system(("PATH=/nowhere; " + codex_hook_command(Phase::kFix) + " 2>/dev/null").c_str())),
+            2);
+}
+
+TEST(CodexHook, GoesAlongWithEachPhase) {
+  for (const Phase phase : kPhases) {
+    const auto command = command_of(*find_adapter("codex"), {.phase = phase, .prompt = "do it"});
+    EXPECT_THAT(command, Contains("hooks.PreToolUse=" + codex_hook(phase)));
+    EXPECT_THAT(command, Contains("--dangerously-bypass-hook-trust"));
+  }
 }
 
 }  // namespace
