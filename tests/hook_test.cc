@@ -141,6 +141,94 @@ TEST_F(HookTest, TheGuestNeverSeesTheToken) {
   EXPECT_THAT(script("true", {"--env", "CONTROL_TOKEN"}).err, HasSubstr("the guest would get it as CONTROL_TOKEN"));
 }
 
+// ---- a token of the session's own ----
+
+class HookTokenTest : public HookTest {
+ protected:
+  Output fresh(const std::string& text, std::vector<std::string> options = {}) {
+    options.insert(options.begin(), {"--hook-url", control_.url(), "--hook-token-file", file()});
+    return run(sealed_script(work_.path(), text, options));
+  }
+  [[nodiscard]] std::string file() const { return files_ / "token"; }
+  // What the control host reads.
+  [[nodiscard]] std::string token() const {
+    const std::string line = read_text(file());
+    return line.substr(0, line.find('\n'));
+  }
+  TempDir files_;
+};
+
+TEST_F(HookTokenTest, IsFreshForEachSessionAndTheControlHostsToRead) {
+  EXPECT_EQ(fresh("belljar notify Stop </dev/null").out, "control");
+  const std::string first = token();
+  EXPECT_EQ(first.size(), 64U);
+  EXPECT_EQ(first.find_first_not_of("0123456789abcdef"), std::string::npos);
+  EXPECT_EQ(std::filesystem::status(file()).permissions(), static_cast<std::filesystem::perms>(0600));
+  // Before the command runs, so that no callback comes too early.
+  Command command = sealed_script(work_.path(), "echo started; cat; belljar notify Stop </dev/null",
+                                  {"--hook-url", control_.url(), "--hook-token-file", file()});
+  command.in = Stream::pipe("");
+  Process process(command);
+  ASSERT_EQ(process.read_line(), "started");
+  const std::string second = token();
+  EXPECT_NE(second, first);
+  EXPECT_EQ(process.wait().code, 0);
+  ASSERT_EQ(control_.requests().size(), 2U);
+  EXPECT_THAT(control_.requests()[0], HasSubstr("\r\nAuthorization: Bearer " + first + "\r\n"));
+  EXPECT_THAT(control_.requests()[1], HasSubstr("\r\nAuthorization: Bearer " + second + "\r\n"));
+}
+
+TEST_F(HookTokenTest, TheGuestNeverSeesIt) {
+  // Every file that it can read and that is not the system's, its own memory, and what it is answered.
+  const Output output = fresh("env; cat '" + file() +
+                                  "' 2>&1; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'; "
+                                  "find /run /tmp /dev/shm . -type f -exec cat {} + 2>/dev/null; "
+                                  "curl -s -i -d '{}' \"$BELLJAR_HOOK_URL\"",
+                              {"--report", files_ / "end.json"});
+  ASSERT_EQ(token().size(), 64U);
+  EXPECT_THAT(output.out, AllOf(HasSubstr("BELLJAR_HOOK_URL="), HasSubstr("No such file"), HasSubstr("control")));
+  EXPECT_FALSE(output.out.contains(token()));
+  EXPECT_FALSE(output.err.contains(token()));
+  EXPECT_FALSE(read_text(files_ / "end.json").contains(token()));
+  EXPECT_THAT(control_.requests().at(0), HasSubstr(token())) << "else this test shows nothing";
+  // A plan makes none.
+  const std::string before = token();
+  const Output plan = run({.argv = {belljar_program(), "plan", "--json", "--hook-url", control_.url(),
+                                    "--hook-token-file", file(), "--", "true"},
+                           .cwd = work_.path()});
+  EXPECT_THAT(plan.out, HasSubstr("\"token_file\": \"" + file()));
+  EXPECT_FALSE(plan.out.contains(before));
+  EXPECT_EQ(token(), before);
+}
+
+TEST_F(HookTokenTest, WhatCouldShowItOrWouldBeLostIsRefusedBeforeAnythingStarts) {
+  const auto refused = [&](const std::vector<std::string>& options, const std::string& why) {
+    const Output output = run(sealed_script(work_.path(), "echo started", options));
+    EXPECT_EQ(output.code, 125) << why;
+    EXPECT_EQ(output.out, "") << why;
+    EXPECT_THAT(output.err, HasSubstr(why));
+  };
+  const std::string url = control_.url();
+  refused({"--hook-url", url, "--hook-token-file", work_ / "token"}, "the guest would see it, refusing");
+  refused({"--hook-url", url, "--hook-token-file", file(), "--read", files_.path()},
+          "the guest would see it, refusing");
+  refused({"--hook-url", url, "--hook-token-file", "/etc/belljar-token"}, "the guest would see it, refusing");
+  refused({"--hook-token-file", file()}, "no URL is named that it would be sent to, refusing");
+  refused({"--hook-url", url, "--hook-token-file", file(), "--hook-token-env", "HOME"}, "contradicts");
+  refused({"--hook-url", url, "--hook-token-file", file(), "--net", "allow"}, "contradicts");
+  EXPECT_FALSE(std::filesystem::exists(file()));
+  write_file(file(), "the only copy of something\n");
+  std::filesystem::permissions(file(), static_cast<std::filesystem::perms>(0600));
+  refused({"--hook-url", url, "--hook-token-file", file()}, "it holds something else, which would be lost, refusing");
+  EXPECT_EQ(read_text(file()), "the only copy of something\n");
+  write_file(file(), "");
+  std::filesystem::permissions(file(), static_cast<std::filesystem::perms>(0640));
+  refused({"--hook-url", url, "--hook-token-file", file()}, "others than you may open that file, refusing");
+  std::filesystem::remove(file());
+  std::filesystem::create_symlink("elsewhere", file());
+  refused({"--hook-url", url, "--hook-token-file", file()}, "a link is in the way");
+}
+
 TEST_F(HookTest, NothingElseOfThatHostIsReached) {
   const ControlHost other;
   const std::string code = "curl -s -o /dev/null -w '%{http_code} ' --max-time 20 --noproxy '' ";

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -315,25 +316,115 @@ TEST_F(SshCase, APolicyThatTheAgentLeavesCountsForNothing) {
 
 // ---- hooks ----
 
-TEST_F(SshCase, AHookAndItsNotifyWorkThere) {
-  Command service{.argv = {"python3", "-u", "-c",
-                           "import http.server as h\n"
-                           "class S(h.BaseHTTPRequestHandler):\n"
-                           "  def do_POST(s):\n"
-                           "    body = s.rfile.read(int(s.headers['Content-Length'])).decode()\n"
-                           "    print(s.path, s.headers['Authorization'], body)\n"
-                           "    s.send_response(200); s.send_header('Content-Length','2'); s.end_headers()\n"
-                           "    s.wfile.write(b'ok')\n"
-                           "  def log_message(s, *a): pass\n"
-                           "x=h.HTTPServer(('45.45.45.1',80),S); print('ready'); x.serve_forever()"}};
-  Process server(service);
-  ASSERT_EQ(server.read_line(), "ready");
+// A control host at the person's machine, which speaks TLS as near.test or not at all and says each callback.
+class SshHook : public SshCase {
+ protected:
+  void serve(bool secure) {
+    make_certificates(files_.path(), {"near.test"});
+    Command service{.argv = {"python3", "-u", "-c",
+                             "import http.server as h, ssl, sys\n"
+                             "class S(h.BaseHTTPRequestHandler):\n"
+                             "  def do_POST(s):\n"
+                             "    body = s.rfile.read(int(s.headers['Content-Length'])).decode()\n"
+                             "    print(s.client_address[0], s.path, s.headers['Authorization'], body)\n"
+                             "    s.send_response(200); s.send_header('Content-Length','2'); s.end_headers()\n"
+                             "    s.wfile.write(b'ok')\n"
+                             "  def log_message(s, *a): pass\n"
+                             "x = h.ThreadingHTTPServer(('45.45.45.1', 443 if sys.argv[1] == '1' else 80), S)\n"
+                             "if sys.argv[1] == '1':\n"
+                             "  c = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER); c.load_cert_chain('cert.pem', 'key.pem')\n"
+                             "  x.socket = c.wrap_socket(x.socket, server_side=True)\n"
+                             "print('ready'); x.serve_forever()",
+                             secure ? "1" : "0"},
+                    .cwd = files_.path()};
+    service.err = Stream::null();
+    server_ = std::make_unique<Process>(service);
+    ASSERT_EQ(server_->read_line(), "ready");
+  }
+  // The launch's callbacks go to near.test in TLS; `authorities`: what the person's SSL_CERT_FILE is, if anything.
+  [[nodiscard]] Command secure(const std::string& script, const std::string& authorities) const {
+    Command command = there(script, {"--hook-url", "https://near.test/hook", "--hook-token-env", "CONTROL_TOKEN"});
+    command.env["CONTROL_TOKEN"] = kToken;
+    command.env["SSL_CERT_FILE"] = authorities.empty() ? std::nullopt : std::optional(authorities);
+    return command;
+  }
+  static constexpr const char* kToken = "tok3n-tok3n-tok3n";
+  static constexpr const char* kPost = "curl -s --max-time 20 -w ' %{http_code}\\n' -d event \"$BELLJAR_HOOK_URL\"";
+  TempDir files_;
+  std::unique_ptr<Process> server_;
+};
+
+TEST_F(SshHook, InTlsIsCheckedByTheAuthoritiesThatThePersonNames) {
+  serve(true);
+  const Output output =
+      run(secure(std::string(kPost) + "; env | grep -c -e tok3n -e SSL_CERT; curl -sk -o /dev/null -w '%{http_code}' "
+                                      "--max-time 20 -p -d x https://near.test/hook; true",
+                 files_ / "ca.pem"));
+  EXPECT_EQ(output.out, "ok 200\n0\n000") << output.err;
+  EXPECT_EQ(server_->read_line(), "45.45.45.2 /hook Bearer " + std::string(kToken) + " event") << "from the target";
+  // They count alone: another authority's certificate is none, whatever the target trusts.
+  make_certificates(near_.path(), {"near.test"});
+  const Output other = run(secure(kPost, near_ / "ca.pem"));
+  EXPECT_THAT(other.out, ::testing::AllOf(HasSubstr("no TLS with the control host"), HasSubstr(" 502\n"))) << other.err;
+  const Output missing = run(secure("echo started", near_ / "no-such.pem"));
+  EXPECT_EQ(missing.code, 125);
+  EXPECT_THAT(missing.err, HasSubstr("no-such.pem"));
+  EXPECT_EQ(missing.out, "");
+}
+
+TEST_F(SshHook, InTlsIsCheckedByTheTargetsOwnAuthoritiesElse) {
+  serve(true);
+  EXPECT_THAT(run(secure(kPost, "")).out, HasSubstr(" 502\n"));
+  // What the target's ca-certificates are from here on.
+  ASSERT_EQ(::mount((files_ / "ca.pem").c_str(), "/etc/ssl/certs/ca-certificates.crt", nullptr, MS_BIND, nullptr), 0);
+  const Output output = run(secure(kPost, ""));
+  ::umount2("/etc/ssl/certs/ca-certificates.crt", MNT_DETACH);
+  EXPECT_EQ(output.out, "ok 200\n") << output.err;
+}
+
+TEST_F(SshHook, TheProgramForTlsTravelsWhenItIsNeededAndIsExecutedOnlyAsItWasSent) {
+  serve(true);
+  ASSERT_EQ(run(there("true")).code, 0);
+  ASSERT_EQ(copies().size(), 1U);
+  EXPECT_FALSE(fs::exists(copies().front() + "/belljar-tls"));
+  ASSERT_EQ(run(secure(kPost, files_ / "ca.pem")).out, "ok 200\n");
+  ASSERT_EQ(copies().size(), 2U);
+  const std::string with = fs::exists(copies()[0] + "/belljar-tls") ? copies()[0] : copies()[1];
+  fs::remove(with + "/belljar-tls");
+  write_file(with + "/belljar-tls", "#!/bin/sh\ntouch " + (near_ / "pwned") + "\n");
+  fs::permissions(with + "/belljar-tls", fs::perms(0755));
+  EXPECT_EQ(run(secure(kPost, files_ / "ca.pem")).out, "ok 200\n");
+  EXPECT_FALSE(fs::exists(near_ / "pwned"));
+}
+
+TEST_F(SshHook, TheTokenOfASessionIsWrittenHereAndSentFromThere) {
+  serve(false);
+  const std::string file = near_ / "token";
+  const Output output =
+      run(there("belljar notify Stop </dev/null; env; cat /proc/*/environ /proc/*/cmdline; cat " + file,
+                {"--hook-url", "http://near.test/hook", "--hook-token-file", file, "--report", near_ / "end.json"}));
+  const std::string token = read_text(file).substr(0, 64);
+  EXPECT_EQ(token.find_first_not_of("0123456789abcdef"), std::string::npos);
+  EXPECT_EQ(server_->read_line(), "45.45.45.2 /hook Bearer " + token + " {\"event\":\"Stop\"}") << output.err;
+  EXPECT_THAT(output.out, HasSubstr("BELLJAR_HOOK_URL="));
+  for (const std::string& text : {output.out, output.err, read_text(near_ / "end.json")}) {
+    EXPECT_FALSE(text.contains(token)) << text;
+  }
+  EXPECT_EQ(run(belljar({"plan", "--target", "ssh:there", "--hook-url", "http://near.test/hook", "--hook-token-file",
+                         file, "--", "true"}))
+                .code,
+            0);
+  EXPECT_EQ(read_text(file), token + "\n") << "a plan makes none";
+}
+
+TEST_F(SshHook, AndItsNotifyWorkThere) {
+  serve(false);
   Command command = there("belljar notify Stop </dev/null; echo; env | grep -c tok3n",
                           {"--hook-url", "http://near.test/hook", "--hook-token-env", "CONTROL_TOKEN"});
-  command.env["CONTROL_TOKEN"] = "tok3n-tok3n-tok3n";
+  command.env["CONTROL_TOKEN"] = kToken;
   const Output output = run(command);
   EXPECT_EQ(output.out, "ok\n0\n") << output.err;
-  EXPECT_EQ(server.read_line(), "/hook Bearer tok3n-tok3n-tok3n {\"event\":\"Stop\"}");
+  EXPECT_EQ(server_->read_line(), "45.45.45.2 /hook Bearer " + std::string(kToken) + " {\"event\":\"Stop\"}");
   // Another file in its place is noticed, like the other programs.
   ASSERT_EQ(copies().size(), 1U);
   const std::string notify = copies().front() + "/belljar-notify";

@@ -218,7 +218,7 @@ TEST_F(SshTest, WhatATargetCannotHoldIsRefusedBeforeAnythingStarts) {
        std::vector<std::vector<std::string>>{{"--expose", "3000"},
                                              {"--host-port", "5432"},
                                              {"--hook-url", "http://127.0.0.1:7/x"},
-                                             {"--hook-url", "https://near.test/x"},
+                                             {"--hook-url", "https://localhost/x"},
                                              {"--audit", "/tmp/a"}}) {
     const Output output = run(there("true", options));
     EXPECT_EQ(output.code, 125);

@@ -16,6 +16,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "cli/evidence.h"
+#include "cli/hook_token.h"
 #include "cli/kept_launch.h"
 #include "cli/launch_end.h"
 #include "cli/launch_record.h"
@@ -133,9 +134,10 @@ std::string help_text(Use use, Launch& launch) {
 struct What {
   KeptLaunch launch;
   session::Launcher launcher;
-  std::string session;   // its id
-  std::string record{};  // what `belljar reload` has to know; empty: it is not offered
-  bool ordered = false;  // by another machine, which keeps it
+  std::string session;        // its id
+  std::string record{};       // what `belljar reload` has to know; empty: it is not offered
+  bool ordered = false;       // by another machine, which keeps it
+  std::string authorities{};  // of the order (remote::LaunchOrder)
 };
 
 // The policy and the request of a launch that is none of old.
@@ -249,6 +251,12 @@ int run_here(const Context& context, const Launch& launch, const What& what, con
     if (!opened) return settle_refusal(context, opened.error(), *plan, report_file);
     options.audit = std::move(*opened);
   }
+  options.hook.authorities = what.authorities;
+  if (!plan->hook.token_file.empty()) {
+    auto token = make_hook_token(plan->hook.token_file);
+    if (!token) return settle_refusal(context, token.error(), *plan, report_file);
+    options.hook.token = std::move(*token);
+  }
   const auto settlement = session::run(*plan, std::move(options), std::move(head));
   if (!settlement) return settle_refusal(context, settlement.error(), *plan, report_file);
   print_end(context, *settlement, *plan);
@@ -292,6 +300,7 @@ int probe_here(const Context& context, const What& what, bool json) {
   options.closed = context.closed;
   options.state_folder = session::state_path();
   options.release = false;
+  options.hook.authorities = what.authorities;
   const auto settlement = session::run(*plan, std::move(options), std::move(head));
   if (!settlement) return report(context, settlement.error());
   return print(context, json ? session::settlement_json(*settlement, *plan) : evidence_text(settlement->evidence));
@@ -308,6 +317,7 @@ base::Result<What> what_of_order(const remote::LaunchOrder& order) {
   out.launch.folder = out.launcher.folder;
   out.session = order.session;
   out.ordered = true;
+  out.authorities = order.authorities;
   out.record = encode(LaunchRecord{out.launcher.folder, {}, {}, {}, order.policy});
   return out;
 }

@@ -55,6 +55,8 @@ std::vector<Option> policy_options(policy::FlagOverrides& flags, std::optional<s
        keep(flags.hook_url)},
       {"--hook-token-env", "NAME", "send the value of this variable along; the agent never sees it",
        keep(flags.hook_token_env)},
+      {"--hook-token-file", "FILE", "or a fresh token of the session, which is written there and the agent never sees",
+       keep(flags.hook_token_file)},
       {"--target", "local|ssh:HOST", "where to run it: here, or on a host that your ssh reaches", keep(flags.target)},
       {"--read", "PATH", "one more path to read", append(flags.read)},
       {"--write", "PATH", "one more path to write", append(flags.write)},

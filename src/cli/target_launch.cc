@@ -9,10 +9,13 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/io.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "cli/hook_token.h"
 #include "cli/launch.h"
 #include "plan/facts.h"
+#include "policy/hook_url.h"
 #include "policy/show.h"
 #include "policy/target.h"
 #include "policy/values.h"
@@ -32,6 +35,9 @@ using Environment = std::map<std::string, std::string, std::less<>>;
 constexpr uint64_t kShortestTimeout = 2;
 constexpr uint64_t kLongestTimeout = 3600;
 constexpr uint32_t kUsualTimeout = 30;
+constexpr size_t kMostAuthorities = size_t{1} << 20U;
+// By which the launcher there gets the token that was made here.
+constexpr const char* kTokenVariable = "BELLJAR_HOOK_TOKEN";
 
 // What of this machine's variables the launcher there gets: how the terminal and the language are, what the policy
 // passes, and the hook's token.
@@ -61,6 +67,27 @@ base::Result<uint32_t> link_seconds(const std::string& text) {
   return static_cast<uint32_t>(*value);
 }
 
+bool has_secure_hook(const policy::Policy& policy) {
+  const auto url = policy::parse_hook_url(policy.hook.url);
+  return url && url->tls;
+}
+
+// What the relay there needs of this machine: the token, and whose certificates the person has named. Where they have
+// named none, those of the machine count from which the control host is reached.
+base::Status add_hook(const TargetLaunch& launch, const std::string& home, policy::Policy& policy,
+                      remote::LaunchOrder& order) {
+  std::string file = std::exchange(policy.hook.token_file, {});
+  if (!file.empty() && launch.use == remote::Use::kRun) {
+    BELLJAR_ASSIGN(file, plan::expand_path(file, home, launch.launch.folder));
+    BELLJAR_ASSIGN(order.environment[kTokenVariable], make_hook_token(file));
+    policy.hook.token_env = kTokenVariable;
+  }
+  const auto named = launch.environment.find("SSL_CERT_FILE");
+  if (named == launch.environment.end() || !has_secure_hook(policy)) return {};
+  BELLJAR_ASSIGN(order.authorities, base::read_regular_file(named->second, kMostAuthorities, true));
+  return {};
+}
+
 base::Result<remote::LaunchOrder> order_of(const TargetLaunch& launch, bool report) {
   remote::LaunchOrder out;
   policy::Policy policy = launch.launch.policy;
@@ -69,7 +96,6 @@ base::Result<remote::LaunchOrder> order_of(const TargetLaunch& launch, bool repo
   out.session = launch.session;
   out.json = launch.json;
   out.report = report;
-  out.policy = policy::show_json(policy);
   out.command = launch.launch.request.command;
   out.chdir = launch.launch.request.chdir;
   const auto home = launch.environment.find("HOME");
@@ -80,6 +106,8 @@ base::Result<remote::LaunchOrder> order_of(const TargetLaunch& launch, bool repo
     return base::refuse("--folder", out.folder, "it is neither absolute nor below ~");
   }
   out.environment = forwarded(policy, launch.environment);
+  BELLJAR_TRY(add_hook(launch, home_here, policy, out));
+  out.policy = policy::show_json(policy);
   const mode_t mask = ::umask(022);
   ::umask(mask);
   out.umask = mask;
@@ -108,14 +136,22 @@ base::Result<std::optional<remote::TargetFacts>> remembered(const store::Places&
   return std::move(*facts);
 }
 
-// What guests with a hook get, where it is: see plan::add_notify().
-std::string beside(const std::string& program) {
-  return base::parent_of(program) + "/belljar-notify";
+// Programs of Belljar's that a launch may need beside the two: what guests with a hook get (see plan::add_notify()),
+// and what speaks TLS with a control host.
+constexpr const char* kNotify = "/belljar-notify";
+constexpr const char* kTls = "/belljar-tls";
+
+std::string beside(const std::string& program, const char* name) {
+  return base::parent_of(program) + name;
+}
+
+bool is_there(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0;
 }
 
 // The launch gets the PATH of a login there: ssh's commands have another, without what is in the home.
 base::Result<remote::Ssh> connect(const Context& context, const store::Places& places, const std::string& target,
-                                  std::map<std::string, std::string>& environment) {
+                                  bool with_tls, std::map<std::string, std::string>& environment) {
   const std::string_view destination = policy::ssh_destination(target);
   BELLJAR_ASSIGN(std::optional<remote::TargetFacts> facts, remembered(places, target));
   if (!facts) {
@@ -124,7 +160,10 @@ base::Result<remote::Ssh> connect(const Context& context, const store::Places& p
   BELLJAR_TRY(remote::check_facts(destination, *facts, remote::own_architecture()));
   if (facts->path.starts_with('/')) environment.emplace("PATH", facts->path);
   BELLJAR_ASSIGN(const std::string self, base::real_path("/proc/self/exe"));
-  BELLJAR_ASSIGN(const remote::Programs programs, remote::identify_programs(self, context.guest_path, beside(self)));
+  const std::string notify = beside(self, kNotify);
+  BELLJAR_ASSIGN(const remote::Programs programs,
+                 remote::identify_programs(self, context.guest_path, is_there(notify) ? notify : std::string(),
+                                           with_tls ? beside(self, kTls) : std::string()));
   for (int attempt = 0; attempt < 2; ++attempt) {
     BELLJAR_ASSIGN(remote::Ssh ssh, remote::start_far_end(destination, programs));
     BELLJAR_ASSIGN(const bool ready, remote::await_far_end(ssh, destination));
@@ -143,15 +182,21 @@ bool is_open_file(int descriptor, const std::string& path) {
 }
 
 // The programs are what the near end has hashed: this one is executed by that descriptor, 3, and the guest's, 4, must
-// be the file that will be bound. So must notify's, 5, if it is there.
+// be the file that will be bound. So must notify's, 5, and that of TLS, 6, if they are there.
 base::Status check_copied(const std::string& guest_path) {
-  const std::string notify = beside(guest_path);
-  const bool has_notify = ::access(notify.c_str(), F_OK) == 0;
-  if (!is_open_file(4, guest_path) || (has_notify && !is_open_file(5, notify))) {
-    return base::refuse("serve a link", guest_path, "it is not the file whose hash was checked, refusing",
+  struct Copied {
+    std::string path;
+    int descriptor;
+    bool needed;
+  };
+  for (const auto& [path, descriptor, needed] :
+       {Copied{guest_path, 4, true}, Copied{beside(guest_path, kNotify), 5, false},
+        Copied{beside(guest_path, kTls), 6, false}}) {
+    if (is_open_file(descriptor, path) || (!needed && !is_there(path))) continue;
+    return base::refuse("serve a link", path, "it is not the file whose hash was checked, refusing",
                         "this command is for belljar itself: belljar run --target ssh:HOST");
   }
-  for (const int descriptor : {3, 4, 5}) ::close(descriptor);
+  for (const int descriptor : {3, 4, 5, 6}) ::close(descriptor);
   return {};
 }
 
@@ -177,7 +222,8 @@ std::string describe(const remote::TargetFacts& facts) {
 base::Result<int> launch_on_target(const Context& context, TargetLaunch& launch, bool report) {
   const std::string& target = launch.launch.policy.target;
   BELLJAR_ASSIGN(remote::LaunchOrder order, order_of(launch, report));
-  BELLJAR_ASSIGN(remote::Ssh ssh, connect(context, store::places_of(launch.environment), target, order.environment));
+  BELLJAR_ASSIGN(remote::Ssh ssh, connect(context, store::places_of(launch.environment), target,
+                                          has_secure_hook(launch.launch.policy), order.environment));
   const session::TerminalFilter::Options screen = {
       .clipboard_write = launch.launch.policy.terminal.clipboard == policy::Clipboard::kAllow,
       .utf8 = session::speaks_utf8(::getenv("LC_ALL"), ::getenv("LC_CTYPE"), ::getenv("LANG"))};

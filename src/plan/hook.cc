@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/path.h"
 #include "policy/hook_url.h"
 
 namespace belljar::plan {
@@ -20,10 +21,13 @@ bool fits_a_field(std::string_view token) {
 base::Result<policy::Hook> make_hook(const policy::Policy& policy, const Facts& facts, const std::vector<EnvVar>& env) {
   constexpr std::string_view kKey = "hook.token_env";
   const std::string& name = policy.hook.token_env;
-  if (name.empty()) return policy.hook;
+  const std::string& file = policy.hook.token_file;
+  if (name.empty() && file.empty()) return policy.hook;
   if (policy.hook.url.empty()) {
-    return base::refuse(kKey, name, "no URL is named that it would be sent to, refusing", "name it: --hook-url URL");
+    return base::refuse(name.empty() ? "hook.token_file" : kKey, name.empty() ? file : name,
+                        "no URL is named that it would be sent to, refusing", "name it: --hook-url URL");
   }
+  if (name.empty()) return policy.hook;
   const auto token = facts.environment.find(name);
   if (token == facts.environment.end()) {
     return base::refuse(kKey, name, "that variable is not set, refusing", "set it, or leave the token out");
@@ -38,6 +42,18 @@ base::Result<policy::Hook> make_hook(const policy::Policy& policy, const Facts& 
                         "take that variable out of env.allow and env.set, or use another for the token");
   }
   return policy.hook;
+}
+
+base::Result<std::string> place_token_file(const policy::Hook& hook, const Facts& facts,
+                                           const std::vector<Mount>& mounts) {
+  if (hook.token_file.empty()) return std::string();
+  BELLJAR_ASSIGN(std::string path, expand_path(hook.token_file, facts.home, facts.work_folder));
+  for (const Mount& mount : mounts) {
+    if (mount.kind != MountKind::kBind || !base::is_within(path, mount.source)) continue;
+    return base::refuse("hook.token_file", path, "the guest would see it, refusing",
+                        "name a file outside of " + mount.source);
+  }
+  return path;
 }
 
 void add_notify(Draft& draft) {

@@ -383,6 +383,7 @@ base::Result<Plan> make_plan(const policy::Policy& asked, const Facts& facts, co
   plan.approved = policy.files.approve;
   if (policy.git == policy::GitAccess::kWrite) plan.git_folders = facts.git_folders;
   BELLJAR_ASSIGN(plan.audit, make_audit(policy.audit, facts, plan.mounts));
+  BELLJAR_ASSIGN(plan.hook.token_file, place_token_file(plan.hook, facts, plan.mounts));
   plan.writable = writable_trees(plan.mounts);
   plan.swept = swept_trees(draft, plan.mounts);
   plan.weakenings = std::move(draft.weakenings);

@@ -29,10 +29,6 @@ base::Status check_ssh(const policy::Policy& policy) {
     return base::refuse("hook.url", policy.hook.url, "on the target that is the target's own loopback, refusing",
                         "name an address of the control host that the target reaches");
   }
-  if (const auto url = policy::parse_hook_url(policy.hook.url); url && url->tls) {
-    return base::refuse("hook.url", policy.hook.url, "on a target the relay speaks no TLS, refusing",
-                        "name the control host's http address, through a tunnel if the way there is not trusted");
-  }
   if (!policy.audit.file.empty()) {
     return base::refuse("audit.file", policy.audit.file, "it would be written on the target, refusing",
                         "leave it out; the settlement (--report) comes here");

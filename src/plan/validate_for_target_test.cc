@@ -41,6 +41,12 @@ TEST(ValidateForTarget, RefusesWhatWouldMeanAnotherMachineOverSsh) {
     policy.hook.url = url;
     EXPECT_THAT(refusal(policy, TargetKind::kSsh), HasSubstr("the target's own loopback, refusing")) << url;
   }
+  for (const char* url : {"https://127.0.0.1:7/h", "https://localhost/h"}) {
+    policy.hook.url = url;
+    EXPECT_THAT(refusal(policy, TargetKind::kSsh), HasSubstr("the target's own loopback, refusing")) << url;
+  }
+  policy.hook.url = "https://control.example:7/h";
+  EXPECT_EQ(refusal(policy, TargetKind::kSsh), "");
   policy.hook.url = "http://control.example:7/h";
   EXPECT_EQ(refusal(policy, TargetKind::kSsh), "");
 }

@@ -73,6 +73,22 @@ base::Status check_files(const PolicyLayer& layer) {
   return {};
 }
 
+base::Status check_hook(const PolicyLayer& layer) {
+  if (!layer.hook_token_file) return {};
+  const auto& [file, source] = *layer.hook_token_file;
+  if (layer.hook_token_env) {
+    return contradiction(source, quoted("hook.token_file", file), quoted("hook.token_env", layer.hook_token_env->value),
+                         layer.hook_token_env->source,
+                         "the token of a launch is made for it or comes from a variable, not both");
+  }
+  if (layer.network && layer.network->value == Network::kAllow) {
+    return contradiction(
+        source, quoted("hook.token_file", file), quoted("network", "allow"), layer.network->source,
+        "deny the network, or leave the file out: nothing is relayed that a token could go along with");
+  }
+  return {};
+}
+
 base::Status check_env(const PolicyLayer& layer) {
   for (const auto& [name, source] : layer.env_allow) {
     const auto set = layer.env_set.find(name);
@@ -88,6 +104,7 @@ base::Status check_env(const PolicyLayer& layer) {
 base::Status check_consistent(const PolicyLayer& layer) {
   BELLJAR_TRY(check_isolation(layer));
   BELLJAR_TRY(check_files(layer));
+  BELLJAR_TRY(check_hook(layer));
   return check_env(layer);
 }
 

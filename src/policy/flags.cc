@@ -153,6 +153,7 @@ base::Result<PolicyLayer> flags_layer(const FlagOverrides& flags) {
   BELLJAR_TRY(take_paths("--approve", flags.approve, layer.approve, parse_pattern));
   BELLJAR_TRY(take_text("--hook-url", flags.hook_url, canonical_hook_url, layer.hook_url));
   BELLJAR_TRY(take_text("--hook-token-env", flags.hook_token_env, parse_env_name, layer.hook_token_env));
+  BELLJAR_TRY(take_text("--hook-token-file", flags.hook_token_file, parse_path, layer.hook_token_file));
   BELLJAR_TRY(take_text("--target", flags.target, parse_target, layer.target));
   BELLJAR_TRY(take_env(flags.env, layer));
   BELLJAR_TRY(take_limit("--timeout", flags.timeout, "wall", layer));

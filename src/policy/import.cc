@@ -300,6 +300,32 @@ void take_codex_mode(Importer& importer, const Node& root) {
   }
 }
 
+// Codex: what else decides about its sandbox. None of it is taken over, and a profile of permissions can deny things.
+void tell_codex_profiles(Importer& importer, const Node& root) {
+  constexpr std::string_view kOnlyTop = "only what stands at the top of the file is read";
+  for (const Member& each : root.members) {
+    if (each.key == "default_permissions" || each.key == "sandbox_permissions" || each.key == "profile") {
+      importer.tell(each.key + " \"" + each.value.text + "\"", Outcome::kNotSupported, kOnlyTop);
+    }
+    if (each.key == "permissions") {
+      for (const Member& profile : each.value.members) {
+        importer.tell("permissions." + profile.key, Outcome::kWider,
+                      "what it denies is not denied here: say it with files.hide and deny_hosts");
+      }
+    }
+    if (each.key != "profiles" && each.key != "projects") continue;
+    for (const Member& profile : each.value.members) {
+      for (const Member& setting : profile.value.members) {
+        if (setting.key != "sandbox_mode" && setting.key != "sandbox_workspace_write" &&
+            setting.key != "approval_policy" && setting.key != "default_permissions" && setting.key != "trust_level") {
+          continue;
+        }
+        importer.tell(each.key + "." + profile.key + "." + setting.key, Outcome::kNotSupported, kOnlyTop);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::string_view to_text(Outcome outcome) {
@@ -335,6 +361,7 @@ base::Result<Import> import_settings(ImportFormat format, std::string_view text,
   }
   Importer importer(document, kCodexRules, "");
   take_codex_mode(importer, document.root);
+  tell_codex_profiles(importer, document.root);
   for (Member& section : document.root.members) {
     if (section.key == "sandbox_workspace_write") {
       std::erase_if(section.value.members, [](const Member& m) { return m.key == "network_access"; });

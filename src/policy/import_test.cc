@@ -117,6 +117,31 @@ TEST(Import, SaysWhereOursAllowsMore) {
                                           "WIDER HERE: sandbox_workspace_write.network_access (absent)"));
 }
 
+TEST(Import, TellsOfEveryProfileThatCodexMayUseInstead) {
+  const auto imported = import_settings(ImportFormat::kCodex, R"x(
+sandbox_mode = "workspace-write"
+sandbox_workspace_write.network_access = true
+default_permissions = "careful"
+profile = "night"
+[permissions.careful.filesystem]
+"~/.ssh" = "none"
+[permissions.careful.network]
+enabled = false
+[profiles.night]
+model = "x"
+sandbox_mode = "read-only"
+[projects."/srv/x"]
+trust_level = "trusted"
+)x",
+                                        "config.toml");
+  EXPECT_THAT(rows(imported),
+              ::testing::UnorderedElementsAre(
+                  "carried: sandbox_mode \"workspace-write\"", "stricter here: sandbox_workspace_write.network_access",
+                  "not supported: default_permissions \"careful\"", "not supported: profile \"night\"",
+                  "WIDER HERE: permissions.careful", "not supported: profiles.night.sandbox_mode",
+                  "not supported: projects./srv/x.trust_level"));
+}
+
 TEST(Import, NeverOpensANetworkOrABoundary) {
   for (const auto format : {ImportFormat::kClaude, ImportFormat::kSrt, ImportFormat::kCodex}) {
     const auto imported =

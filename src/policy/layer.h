@@ -57,6 +57,7 @@ struct PolicyLayer {
 
   std::optional<Said<std::string>> hook_url;
   std::optional<Said<std::string>> hook_token_env;
+  std::optional<Said<std::string>> hook_token_file;
   std::optional<Said<std::string>> target;
 
   std::optional<Said<Agent>> agent;

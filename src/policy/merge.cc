@@ -91,7 +91,11 @@ void fold(PolicyLayer& total, const PolicyLayer& next) {
   take(total.audit_chain, next.audit_chain);
   take(total.audit_required, next.audit_required);
   take(total.hook_url, next.hook_url);
+  // One token: the last layer that names where it comes from.
+  if (next.hook_token_env) total.hook_token_file.reset();
+  if (next.hook_token_file) total.hook_token_env.reset();
   take(total.hook_token_env, next.hook_token_env);
+  take(total.hook_token_file, next.hook_token_file);
   take(total.target, next.target);
   take(total.agent, next.agent);
 }
@@ -152,6 +156,7 @@ Policy resolve(const PolicyLayer& total) {
   resolve(total.audit_required, "audit.required", policy.audit.required, policy);
   resolve(total.hook_url, "hook.url", policy.hook.url, policy);
   resolve(total.hook_token_env, "hook.token_env", policy.hook.token_env, policy);
+  resolve(total.hook_token_file, "hook.token_file", policy.hook.token_file, policy);
   resolve(total.target, "target", policy.target, policy);
   if (policy.target == kLocalTarget) policy.target.clear();
   resolve(total.agent, "agent", policy.agent, policy);

@@ -23,7 +23,7 @@ const Names kFiles = {"read", "write", "hide", "approve", "home", "toolchains", 
 const Names kTerminal = {"clipboard"};
 const Names kEnv = {"allow", "set"};
 const Names kAudit = {"file", "chain", "required"};
-const Names kHook = {"url", "token_env"};
+const Names kHook = {"url", "token_env", "token_file"};
 
 Names limit_names() {
   Names names;
@@ -156,7 +156,8 @@ base::Status take_text(const Section& section, std::string_view key, const TextP
 base::Status parse_hook(const Section& section, PolicyLayer& layer) {
   BELLJAR_TRY(section.check_keys(kHook));
   BELLJAR_TRY(take_text(section, "url", canonical_hook_url, layer.hook_url));
-  return take_text(section, "token_env", parse_env_name, layer.hook_token_env);
+  BELLJAR_TRY(take_text(section, "token_env", parse_env_name, layer.hook_token_env));
+  return take_text(section, "token_file", parse_path, layer.hook_token_file);
 }
 
 Verdict<std::string> parse_extends(std::string_view text) {

@@ -162,8 +162,12 @@ struct Terminal {
 
 // Where the agent's callbacks are relayed to. Only with Network::kDeny is there a relay.
 struct Hook {
-  std::string url;        // canonical (policy/hook_url.h); empty: nowhere
-  std::string token_env;  // the launcher's variable whose value goes along, which the guest never sees; empty: none
+  std::string url;  // canonical (policy/hook_url.h); empty: nowhere
+  // What goes along with each callback and the guest never sees: the value of a variable of the launcher's, or a fresh
+  // token of the session that the launcher writes to a file of the person's (absolute, below `~/`, or relative to the
+  // work folder). Not both; both empty: nothing.
+  std::string token_env;
+  std::string token_file;
 
   bool operator==(const Hook&) const = default;
 };

@@ -186,6 +186,7 @@ std::vector<Table> tables_of(const Policy& policy) {
   Table hook{"hook", {}};
   if (!policy.hook.url.empty()) add_word(hook, "url", policy.hook.url);
   if (!policy.hook.token_env.empty()) add_word(hook, "token_env", policy.hook.token_env);
+  if (!policy.hook.token_file.empty()) add_word(hook, "token_file", policy.hook.token_file);
   Table agent = agent_table(policy);
   std::vector<Table> out;
   for (Table* table : {&top, &isolation, &files, &limits, &env, &terminal, &audit, &hook, &agent}) {

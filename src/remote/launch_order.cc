@@ -25,6 +25,7 @@ std::string pack(const LaunchOrder& order) {
     base::pack_text(out, name);
     base::pack_text(out, value);
   }
+  base::pack_text(out, order.authorities);
   for (const StreamKind kind : order.streams) base::pack_number(out, static_cast<uint64_t>(kind));
   for (const uint64_t number :
        {uint64_t{order.one_stream}, uint64_t{order.umask}, uint64_t{order.link_seconds}, uint64_t{order.rows},
@@ -47,6 +48,7 @@ base::Result<LaunchOrder> unpack_order(std::string_view bytes) {
     std::string name = in.text(kMaxText);
     out.environment[std::move(name)] = in.text(kMaxText);
   }
+  out.authorities = in.text(kMaxText);
   for (StreamKind& kind : out.streams) {
     kind = static_cast<StreamKind>(in.number(static_cast<uint64_t>(StreamKind::kClosed)));
   }

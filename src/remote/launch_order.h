@@ -24,6 +24,8 @@ struct LaunchOrder {
   std::string folder;  // the work folder: absolute, or below `~`
   std::string chdir;
   std::map<std::string, std::string> environment;  // what the launcher there gets beside its own
+  // Certificates in PEM that a https hook's is checked against in place of the target's own; empty: those.
+  std::string authorities{};
   std::array<StreamKind, 3> streams{};
   bool one_stream = false;  // 2 is the same as 1
   uint32_t umask = 022;

@@ -2,7 +2,6 @@
 
 #include <sha2.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -24,25 +23,24 @@ constexpr std::string_view kCheck =
     "echo user_namespaces=$(cat /proc/sys/user/max_user_namespaces 2>/dev/null); "
     "for t in sha256sum mktemp head tail mv bwrap docker; do command -v $t >/dev/null 2>&1 && echo tool=$t; done; "
     "echo end=";
-// Three hashes, three sizes and the byte (from 1) where the second program begins. No third program: no file of it.
+// The folder's name, and of each program its name, hash, first byte (from 1) and size in what comes in.
 constexpr std::string_view kCopy =
-    "umask 077; p=\"${XDG_CACHE_HOME:-$HOME/.cache}/belljar/programs\"; mkdir -p \"$p\" && "
-    "t=$(mktemp -d \"$p/new.XXXXXX\") && cat >\"$t/all\" && head -c $4 \"$t/all\" >\"$t/belljar\" && "
-    "tail -c +$7 \"$t/all\" | head -c $5 >\"$t/belljar-guest\" && tail -c $6 \"$t/all\" >\"$t/belljar-notify\" && "
-    "rm \"$t/all\" && chmod 755 \"$t/belljar\" \"$t/belljar-guest\" \"$t/belljar-notify\" && "
-    "a=$(sha256sum <\"$t/belljar\") && b=$(sha256sum <\"$t/belljar-guest\") && c=$(sha256sum <\"$t/belljar-notify\") "
-    "&& "
-    "[ \"${a%% *}\" = $1 ] && [ \"${b%% *}\" = $2 ] && { [ \"${c%% *}\" = $3 ] || { [ $3 = none ] && [ $6 = 0 ] && rm "
-    "\"$t/belljar-notify\"; }; } && rm -rf \"$p/$1-$2-$3\" && mv \"$t\" \"$p/$1-$2-$3\"";
+    "umask 077; p=\"${XDG_CACHE_HOME:-$HOME/.cache}/belljar/programs\"; n=$1; shift; mkdir -p \"$p\" && "
+    "t=$(mktemp -d \"$p/new.XXXXXX\") && cat >\"$t/all\" || exit 1; "
+    "while [ $# -gt 0 ]; do tail -c +$3 \"$t/all\" | head -c $4 >\"$t/$1\" && chmod 755 \"$t/$1\" && "
+    "h=$(sha256sum <\"$t/$1\") && [ \"${h%% *}\" = $2 ] || exit 1; shift 4; done; "
+    "rm \"$t/all\" && rm -rf \"$p/$n\" && mv \"$t\" \"$p/$n\"";
+// The folder's name and four hashes. 3 to 6 become the programs' descriptors, what is executed being 3; the last two
+// programs need not be there.
 constexpr std::string_view kStart =
-    "d=\"${XDG_CACHE_HOME:-$HOME/.cache}/belljar/programs/$1-$2-$3\"; "
-    "m() { echo; echo belljar programs missing; exit 0; }; [ -r \"$d/belljar\" ] && [ -r \"$d/belljar-guest\" ] || m; "
-    "[ $3 = none ] || [ -r \"$d/belljar-notify\" ] || m; "
-    "exec 3<\"$d/belljar\" 4<\"$d/belljar-guest\"; a=$(sha256sum <&3); b=$(sha256sum <&4); "
-    "[ \"${a%% *}\" = $1 ] && [ \"${b%% *}\" = $2 ] || m; "
-    "[ $3 = none ] || { exec 5<\"$d/belljar-notify\"; c=$(sha256sum <&5); [ \"${c%% *}\" = $3 ]; } || m; "
+    "d=\"${XDG_CACHE_HOME:-$HOME/.cache}/belljar/programs/$1\"; shift; "
+    "m() { echo; echo belljar programs missing; exit 0; }; "
+    "c() { [ $2 = none ] || { [ -r \"$d/$1\" ] || m; }; }; c belljar $1; c belljar-guest $2; c belljar-notify $3; "
+    "c belljar-tls $4; exec 3<\"$d/belljar\" 4<\"$d/belljar-guest\"; "
+    "[ $3 = none ] || exec 5<\"$d/belljar-notify\"; [ $4 = none ] || exec 6<\"$d/belljar-tls\"; "
+    "h() { s=$(sha256sum); [ \"${s%% *}\" = $1 ] || m; }; "
+    "h $1 <&3; h $2 <&4; [ $3 = none ] || h $3 <&5; [ $4 = none ] || h $4 <&6; "
     "exec /proc/self/fd/3 remote-end";
-constexpr std::string_view kNone = "none";
 
 std::string hash_of(std::string_view bytes) {
   std::array<char, SHA256_DIGEST_STRING_LENGTH> text{};
@@ -54,10 +52,32 @@ base::Result<std::string> read_program(const std::string& path) {
   return base::read_regular_file(path, kMaxProgram, true);
 }
 
+std::array<std::pair<const char*, const Program*>, 4> named(const Programs& programs) {
+  return {{{"belljar", &programs.belljar},
+           {"belljar-guest", &programs.guest},
+           {"belljar-notify", &programs.notify},
+           {"belljar-tls", &programs.tls}}};
+}
+
+// One name for all of them: four hashes would be longer than a name may be.
+std::string folder_of(const Programs& programs) {
+  std::string all;
+  for (const auto& [name, program] : named(programs)) all += program->hash + "\n";
+  return hash_of(all);
+}
+
 }  // namespace
 
 std::string_view check_script() {
   return kCheck;
+}
+
+std::string_view copy_script() {
+  return kCopy;
+}
+
+std::string_view start_script() {
+  return kStart;
 }
 
 base::Result<TargetFacts> parse_facts(std::string_view output) {
@@ -123,17 +143,19 @@ base::Status check_facts(std::string_view destination, const TargetFacts& facts,
 }
 
 base::Result<Programs> identify_programs(const std::string& belljar, const std::string& guest,
-                                         const std::string& notify) {
-  Programs out{belljar, guest, {}, {}, {}, std::string(kNone)};
-  BELLJAR_ASSIGN(const std::string first, read_program(belljar));
-  BELLJAR_ASSIGN(const std::string second, read_program(guest));
-  out.belljar_hash = hash_of(first);
-  out.guest_hash = hash_of(second);
-  if (::access(notify.c_str(), F_OK) == 0) {
-    BELLJAR_ASSIGN(const std::string third, read_program(notify));
-    out.notify = notify;
-    out.notify_hash = hash_of(third);
-  }
+                                         const std::string& notify, const std::string& tls) {
+  Programs out;
+  const auto identify = [](const std::string& path, Program& program) -> base::Status {
+    program = {path, kNoProgram};
+    if (path.empty()) return {};
+    BELLJAR_ASSIGN(const std::string content, read_program(path));
+    program.hash = hash_of(content);
+    return {};
+  };
+  BELLJAR_TRY(identify(belljar, out.belljar));
+  BELLJAR_TRY(identify(guest, out.guest));
+  BELLJAR_TRY(identify(notify, out.notify));
+  BELLJAR_TRY(identify(tls, out.tls));
   return out;
 }
 
@@ -144,25 +166,23 @@ base::Result<TargetFacts> check_target(std::string_view destination) {
 }
 
 base::Status copy_programs(std::string_view destination, const Programs& programs) {
-  BELLJAR_ASSIGN(std::string all, read_program(programs.belljar));
-  BELLJAR_ASSIGN(const std::string guest, read_program(programs.guest));
-  std::string notify;
-  if (!programs.notify.empty()) {
-    BELLJAR_ASSIGN(notify, read_program(programs.notify));
+  std::string all;
+  std::vector<std::string> words{folder_of(programs)};
+  for (const auto& [name, program] : named(programs)) {
+    if (program->path.empty()) continue;
+    BELLJAR_ASSIGN(const std::string content, read_program(program->path));
+    words.insert(words.end(), {name, program->hash, std::to_string(all.size() + 1), std::to_string(content.size())});
+    all += content;
   }
-  const size_t first = all.size();
-  all += guest + notify;
-  BELLJAR_ASSIGN(
-      const std::string command,
-      shell_command(kCopy, {programs.belljar_hash, programs.guest_hash, programs.notify_hash, std::to_string(first),
-                            std::to_string(guest.size()), std::to_string(notify.size()), std::to_string(first + 1)}));
+  BELLJAR_ASSIGN(const std::string command, shell_command(kCopy, words));
   BELLJAR_ASSIGN(const std::string output, ssh_output(destination, command, all));
   return {};
 }
 
 base::Result<Ssh> start_far_end(std::string_view destination, const Programs& programs) {
   BELLJAR_ASSIGN(const std::string command,
-                 shell_command(kStart, {programs.belljar_hash, programs.guest_hash, programs.notify_hash}));
+                 shell_command(kStart, {folder_of(programs), programs.belljar.hash, programs.guest.hash,
+                                        programs.notify.hash, programs.tls.hash}));
   return Ssh::start(destination, command);
 }
 

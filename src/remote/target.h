@@ -35,24 +35,32 @@ struct TargetFacts {
                                        std::string_view architecture);
 [[nodiscard]] std::string own_architecture();
 
-// The programs that are copied, by their content.
-struct Programs {
-  std::string belljar;  // paths here
-  std::string guest;
-  std::string notify;        // empty: not there, and not in guests then (plan::add_notify())
-  std::string belljar_hash;  // SHA-256, in hex
-  std::string guest_hash;
-  std::string notify_hash;
+// A program that is copied, by its content.
+struct Program {
+  std::string path;  // here; empty: it is not copied
+  std::string hash;  // SHA-256, in hex; kNoProgram without a path
 };
-// `notify` need not exist.
+inline constexpr const char* kNoProgram = "none";
+
+struct Programs {
+  Program belljar;
+  Program guest;
+  Program notify;  // without it guests have none (plan::add_notify())
+  Program tls;     // only for a https hook: it is half as large as all the others
+};
+// What an empty path names is not copied.
 [[nodiscard]] base::Result<Programs> identify_programs(const std::string& belljar, const std::string& guest,
-                                                       const std::string& notify);
+                                                       const std::string& notify, const std::string& tls);
 
 [[nodiscard]] base::Result<TargetFacts> check_target(std::string_view destination);
 // Copies them into Belljar's cache on the target, under a name made of their hashes. Guests never see that folder.
 [[nodiscard]] base::Status copy_programs(std::string_view destination, const Programs& programs);
 // Starts the far end there. The programs are hashed by the very descriptors that are executed.
 [[nodiscard]] base::Result<Ssh> start_far_end(std::string_view destination, const Programs& programs);
+
+// The scripts of both, for tests: like check_script() they hold nothing that login shells read differently.
+[[nodiscard]] std::string_view copy_script();
+[[nodiscard]] std::string_view start_script();
 
 // What it says in place of being ready.
 inline constexpr std::string_view kMissingMark = "\nbelljar programs missing\n";

@@ -58,7 +58,9 @@ TEST(Ssh, IsToldThatNothingMayReachBack) {
 
 // What login shells of any kind read alike: see quote().
 TEST(Ssh, TheScriptsHoldNothingThatShellsReadDifferently) {
-  for (const char byte : {'\'', '\\', '\n', '!'}) EXPECT_EQ(check_script().find(byte), std::string_view::npos) << byte;
+  for (const std::string_view script : {check_script(), copy_script(), start_script()}) {
+    for (const char byte : {'\'', '\\', '\n', '!'}) EXPECT_EQ(script.find(byte), std::string_view::npos) << byte;
+  }
 }
 
 }  // namespace

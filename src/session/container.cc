@@ -163,7 +163,7 @@ base::Status run_in_container(const plan::Plan& plan, RunOptions& options, const
     BELLJAR_TRY(way_out.keep_audit(std::move(options.audit), settlement.session, plan.audit));
     BELLJAR_TRY(way_out.open(guest, std::move(listener), plan, settlement.session,
                              {open_door(plan, options, settlement.session), asker.take_questions(),
-                              settler.take_name_servers(), tls_program(options)}));
+                              settler.take_name_servers(), tls_program(options), std::move(options.hook)}));
   }
   BELLJAR_TRY(seal_launcher(guest, way_out, plan));
   BELLJAR_ASSIGN(settlement.evidence, guest.prove(probe_deadline(recipe.deadline)));

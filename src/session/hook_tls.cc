@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/pair.h"
 #include "linux/descriptor_passing.h"
 #include "tiers/jail/launch.h"
@@ -42,15 +44,28 @@ struct SpawnAttributes {
   posix_spawnattr_t attributes{};
 };
 
-// With `theirs` as 0, no other file, a session of its own and none of the launcher's variables but the one.
-base::Result<pid_t> spawn(const std::string& program, const std::string& host, int theirs) {
+constexpr int kAuthorities = 3;  // its descriptor for the certificates, if it is given any
+
+base::Result<base::Fd> file_of(const std::string& authorities) {
+  if (authorities.empty()) return base::Fd();
+  base::Fd file(::memfd_create("belljar-authorities", MFD_CLOEXEC));
+  if (!file) return base::system_error(kSpeakingTls, "memfd_create", errno);
+  if (!base::write_all(file.get(), authorities)) return base::system_error(kSpeakingTls, "the authorities", errno);
+  return file;
+}
+
+// With `theirs` as 0, no other file but that of the authorities, a session of its own and none of the launcher's
+// variables but the one.
+base::Result<pid_t> spawn(const std::string& program, const std::string& host, int theirs, int authorities) {
   const SpawnActions files;
   auto* actions = const_cast<posix_spawn_file_actions_t*>(&files.actions);
   ::posix_spawn_file_actions_adddup2(actions, theirs, STDIN_FILENO);
   for (const int number : {STDOUT_FILENO, STDERR_FILENO}) {
     ::posix_spawn_file_actions_addopen(actions, number, "/dev/null", O_RDWR, 0);
   }
-  ::posix_spawn_file_actions_addclosefrom_np(actions, STDERR_FILENO + 1);
+  // Even when it has that very number: then its close-on-exec flag goes (posix_spawn_file_actions_adddup2(3)).
+  if (authorities >= 0) ::posix_spawn_file_actions_adddup2(actions, authorities, kAuthorities);
+  ::posix_spawn_file_actions_addclosefrom_np(actions, authorities >= 0 ? kAuthorities + 1 : STDERR_FILENO + 1);
   const SpawnAttributes how;
   auto* attributes = const_cast<posix_spawnattr_t*>(&how.attributes);
   sigset_t none;
@@ -59,7 +74,11 @@ base::Result<pid_t> spawn(const std::string& program, const std::string& host, i
   ::posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
   std::vector<std::string> words{program, host};
   std::vector<std::string> variables;
-  if (const char* file = ::getenv("SSL_CERT_FILE")) variables.push_back(std::string("SSL_CERT_FILE=") + file);
+  if (authorities >= 0) {
+    variables.push_back("SSL_CERT_FILE=/proc/self/fd/" + std::to_string(kAuthorities));
+  } else if (const char* file = ::getenv("SSL_CERT_FILE")) {
+    variables.push_back(std::string("SSL_CERT_FILE=") + file);
+  }
   std::vector<char*> argv;
   std::vector<char*> environment;
   for (std::string& word : words) argv.push_back(word.data());
@@ -74,7 +93,8 @@ base::Result<pid_t> spawn(const std::string& program, const std::string& host, i
 
 }  // namespace
 
-base::Result<HookTls> HookTls::start(const std::string& program, const std::string& host) {
+base::Result<HookTls> HookTls::start(const std::string& program, const std::string& host,
+                                     const std::string& authorities) {
   struct stat found{};
   if (::lstat(program.c_str(), &found) != 0) {
     return base::system_error("open", program, errno, "belljar-tls belongs beside belljar; install both");
@@ -83,7 +103,8 @@ base::Result<HookTls> HookTls::start(const std::string& program, const std::stri
   base::Fd ours;
   base::Fd theirs;
   BELLJAR_TRY(base::make_pair(SOCK_SEQPACKET, ours, theirs));
-  BELLJAR_ASSIGN(const pid_t pid, spawn(program, host, theirs.get()));
+  BELLJAR_ASSIGN(const base::Fd file, file_of(authorities));
+  BELLJAR_ASSIGN(const pid_t pid, spawn(program, host, theirs.get(), file.get()));
   HookTls out(std::move(ours), pid);
   theirs.reset();
   const auto deadline = base::Deadline::after(kReadyTime);

@@ -14,8 +14,10 @@ namespace belljar::session {
 // or with the launcher.
 class HookTls {
  public:
-  // Before the seal. `program` must be a file that only root or the caller can have written. Waits until it is ready.
-  [[nodiscard]] static base::Result<HookTls> start(const std::string& program, const std::string& host);
+  // Before the seal. `program` must be a file that only root or the caller can have written. `authorities` are
+  // certificates in PEM, which count alone; empty: those of $SSL_CERT_FILE, else the host's. Waits until it is ready.
+  [[nodiscard]] static base::Result<HookTls> start(const std::string& program, const std::string& host,
+                                                   const std::string& authorities);
   HookTls() = default;
   HookTls(HookTls&& other) noexcept;
   HookTls& operator=(HookTls&& other) noexcept;

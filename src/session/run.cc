@@ -92,9 +92,9 @@ base::Status open_way_out(WayOut& way_out, Guest& guest, const plan::Plan& plan,
   base::Fd listener = guest.take_listener();
   if (!listener) return {};
   BELLJAR_TRY(way_out.keep_audit(std::move(options.audit), session, plan.audit));
-  return way_out.open(
-      guest, std::move(listener), plan, session,
-      {open_door(plan, options, session), asker.take_questions(), settler.take_name_servers(), tls_program(options)});
+  return way_out.open(guest, std::move(listener), plan, session,
+                      {open_door(plan, options, session), asker.take_questions(), settler.take_name_servers(),
+                       tls_program(options), std::move(options.hook)});
 }
 
 void note_refused_copies(const tiers::jail::Program& program, Settlement& settlement) {

@@ -18,6 +18,12 @@
 
 namespace belljar::session {
 
+// What the relay to the hook has that stands in no plan.
+struct HookSecrets {
+  std::string token;        // goes along with each callback; empty: the value of the plan's token_env, if it names one
+  std::string authorities;  // of HookTls::start()
+};
+
 struct RunOptions {
   std::string guest_path;  // of belljar-guest
   // Called once the guest has proved itself and before the agent starts; for `belljar probe`. May be empty.
@@ -26,6 +32,7 @@ struct RunOptions {
   std::vector<workspace::Work> works;  // to be done after those of the plan
   // The file for the events of the way out, open for reading and appending; invalid: none is kept.
   base::Fd audit;
+  HookSecrets hook;
   std::string launch_record;  // what `belljar reload` has to know of the launch; empty: it is not offered
   // Keeps a host that a person always allows, for the project (AskerOptions::keep).
   std::function<base::Status(const std::string& rule)> keep_answer;

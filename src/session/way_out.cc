@@ -10,14 +10,17 @@
 namespace belljar::session {
 namespace {
 
-// The token comes from the launcher's own environment: it stands in no plan.
-std::optional<egress::Hook> hook_of(const plan::Plan& plan, const std::string& session) {
+// The token stands in no plan.
+std::optional<egress::Hook> hook_of(const plan::Plan& plan, const std::string& session, const HookSecrets& secrets) {
   if (plan.hook.url.empty()) return {};
   auto url = policy::parse_hook_url(plan.hook.url);
   if (!url) return {};
-  const char* token = plan.hook.token_env.empty() ? nullptr : ::getenv(plan.hook.token_env.c_str());
-  return egress::Hook{std::move(url->host),          url->port, std::move(url->target),
-                      token != nullptr ? token : "", session,   {}};
+  std::string token = secrets.token;
+  if (token.empty() && !plan.hook.token_env.empty()) {
+    const char* value = ::getenv(plan.hook.token_env.c_str());
+    if (value != nullptr) token = value;
+  }
+  return egress::Hook{std::move(url->host), url->port, std::move(url->target), std::move(token), session, {}};
 }
 
 }  // namespace
@@ -38,9 +41,9 @@ base::Status WayOut::open(tiers::jail::Guest& guest, base::Fd listener, const pl
                           const std::string& session, News news) {
   egress::Options options;
   options.rules = plan.hosts;
-  options.hook = hook_of(plan, session);
+  options.hook = hook_of(plan, session, news.hook);
   if (const auto url = policy::parse_hook_url(plan.hook.url); options.hook && url && url->tls) {
-    BELLJAR_ASSIGN(hook_tls_, HookTls::start(news.tls_program, url->host));
+    BELLJAR_ASSIGN(hook_tls_, HookTls::start(news.tls_program, url->host, news.hook.authorities));
     options.hook->secure = [this](int connected) { return hook_tls_.secure(connected); };
   }
   if (const auto& upstream = plan.upstream) {

@@ -13,6 +13,7 @@
 #include "policy/policy.h"
 #include "session/hook_tls.h"
 #include "session/live_rules.h"
+#include "session/run.h"
 #include "session/settlement.h"
 #include "tiers/jail/launch.h"
 
@@ -24,6 +25,7 @@ struct News {
   base::Fd questions;
   base::Fd name_servers;
   std::string tls_program;  // for a https hook
+  HookSecrets hook;
 };
 
 // The proxy, on the guest's thread.

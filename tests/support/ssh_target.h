@@ -53,7 +53,7 @@ class SshTest : public ::testing::Test {
   void prepare_programs() const {
     ::mkdir((near_ / "programs").c_str(), 0755);
     const std::string folder = belljar_program().substr(0, belljar_program().rfind('/') + 1);
-    for (const char* name : {"belljar", "belljar-guest", "belljar-notify"}) {
+    for (const char* name : {"belljar", "belljar-guest", "belljar-notify", "belljar-tls"}) {
       must_run({.argv = {"strip", "-o", (near_ / "programs/") + name, folder + name}});
     }
   }
