@@ -154,16 +154,13 @@ net::Stream::Outcome Client::read_more() {
     context_.log.add(denial(Reason::kOutOfResources, "the buffers of all connections are in use"));
     return net::Stream::Outcome::kBroken;
   }
-  in_.resize(had + kReadAtOnce);
-  const auto got = client_->read(in_.data() + had, kReadAtOnce);
-  in_.resize(had + got.bytes);
-  return got.outcome;
+  return client_->read_onto(in_, kReadAtOnce).outcome;
 }
 
-bool Client::send_all(net::Stream& stream, std::string& text) {
+bool Client::send_all(net::Stream& stream, std::string& text, bool more) {
   while (!text.empty()) {
     if (!stream.writable()) return false;
-    const auto sent = stream.write(text);
+    const auto sent = stream.write(text, more);
     if (sent.outcome == net::Stream::Outcome::kAgain) return false;
     if (sent.outcome != net::Stream::Outcome::kDone) {
       client_->reset_on_close();
@@ -390,7 +387,9 @@ void Client::begin_tunnel() {
 bool Client::deliver() {
   const size_t down = out_.size();
   const size_t up = in_.size();
-  const bool done = send_all(*client_, out_) && send_all(*upstream_, in_);
+  // Once the server's end is known to be behind its first words, the tunnel passes that on next.
+  const bool ends = upstream_->peer_ended() && !upstream_->broken();
+  const bool done = send_all(*client_, out_, ends) && send_all(*upstream_, in_);
   if (left()) return false;
   if (!grant_->carried_down(down - out_.size()) || !grant_->carried_up(up - in_.size())) {
     client_->reset_on_close();

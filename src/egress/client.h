@@ -122,7 +122,7 @@ class Client final : public Member,
   // Appends what the client has sent, up to one chunk.
   net::Stream::Outcome read_more();
   // Sends from the front of `text`. False when the stream takes no more now or is broken (then this has left).
-  bool send_all(net::Stream& stream, std::string& text);
+  bool send_all(net::Stream& stream, std::string& text, bool more = false);
 
   void take_request(std::string head);
   void take_connect(const net::RequestHead& head);

@@ -105,7 +105,7 @@ void Dialer::take(const net::Resolution& resolution) {
 
 // `refusal` becomes why not, unless it says something already.
 bool Dialer::may_dial(const net::IpAddress& address, DialFailure& refusal) const {
-  if (const RulePtr denier = rules_.denies(address.text(), port_)) {
+  if (const RulePtr denier = rules_.denies(address, port_)) {
     if (refusal.detail.empty()) {
       refusal = {Reason::kAddressDenied, address.text() + " is denied: " + text_of(denier), {}};
     }
@@ -186,7 +186,7 @@ void Dialer::on_stream(net::Stream& stream) {
   if (found == attempts_.end()) return;
   Attempt attempt = std::move(*found);
   attempts_.erase(found);
-  if (const int error = attempt.stream->connect_error(); error != 0) {
+  if (const int error = attempt.stream->broken() ? attempt.stream->connect_error() : 0; error != 0) {
     attempt_failed({error == ETIMEDOUT ? Reason::kDialTimeout : Reason::kDialFailed,
                     attempt.to.text() + ": " + errno_text(error),
                     {}});

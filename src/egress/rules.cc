@@ -79,6 +79,7 @@ void Rules::replace(const std::vector<policy::HostRule>& rules) {
   std::ranges::for_each(rules, take);
   std::ranges::for_each(answers_, take);
   rules_ = std::move(next);
+  any_denies_ = std::ranges::any_of(rules_, [](const RulePtr& rule) { return rule->deny; });
   ++generation_;
 }
 
@@ -86,6 +87,7 @@ void Rules::add_answer(const policy::HostRule& rule) {
   if (std::ranges::find(answers_, rule) != answers_.end()) return;
   answers_.push_back(rule);
   rules_.push_back(std::make_shared<Rule>(rule));
+  any_denies_ = any_denies_ || rule.deny;
   ++generation_;
 }
 

@@ -65,6 +65,9 @@ class Rules {
 
   // The rule that denies this canonical name or address, or null.
   [[nodiscard]] RulePtr denies(std::string_view host, uint16_t port) const;
+  [[nodiscard]] RulePtr denies(const net::IpAddress& address, uint16_t port) const {
+    return any_denies_ ? denies(address.text(), port) : RulePtr();
+  }
 
   // True when some port of this canonical name is allowed: what a name has to be known for before its port is.
   [[nodiscard]] bool names_host(std::string_view host) const;
@@ -87,6 +90,7 @@ class Rules {
  private:
   std::vector<RulePtr> rules_;  // the answers last
   std::vector<policy::HostRule> answers_;
+  bool any_denies_ = false;
   uint64_t generation_ = 0;
 };
 

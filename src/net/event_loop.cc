@@ -40,6 +40,10 @@ class NoSigpipe {
   sigset_t before_{};
 };
 
+uint64_t pack(uint32_t place, uint32_t turn) {
+  return uint64_t{turn} << 32U | place;
+}
+
 }  // namespace
 
 void Timer::arm(std::chrono::nanoseconds span) {
@@ -75,7 +79,7 @@ base::Result<std::unique_ptr<EventLoop>> EventLoop::create() {
   if (!wake) return base::system_error("eventfd", "", errno);
   epoll_event event{};
   event.events = EPOLLIN;
-  event.data.ptr = nullptr;  // the only registration without a watcher
+  event.data.u64 = 0;  // the only registration without a watcher
   if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0) {
     return base::system_error("epoll_ctl", "eventfd", errno);
   }
@@ -90,25 +94,45 @@ EventLoop::~EventLoop() {
 }
 
 base::Status EventLoop::watch(int fd, uint32_t events, Watcher& watcher) {
+  uint32_t place = 0;
+  if (free_places_.empty()) {
+    place = static_cast<uint32_t>(places_.size());
+    places_.emplace_back();
+  } else {
+    place = free_places_.back();
+    free_places_.pop_back();
+  }
   epoll_event event{};
   event.events = events;
-  event.data.ptr = &watcher;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return base::system_error("epoll_ctl", "add", errno);
+  event.data.u64 = pack(place, places_[place].turn);
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+    const int code = errno;
+    free_places_.push_back(place);
+    return base::system_error("epoll_ctl", "add", code);
+  }
+  places_[place].watcher = &watcher;
+  watcher.place_ = place;
   return {};
 }
 
 base::Status EventLoop::change(int fd, uint32_t events, Watcher& watcher) {
   epoll_event event{};
   event.events = events;
-  event.data.ptr = &watcher;
+  event.data.u64 = pack(watcher.place_, places_[watcher.place_].turn);
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) != 0) return base::system_error("epoll_ctl", "mod", errno);
   return {};
 }
 
 void EventLoop::forget(int fd, Watcher& watcher) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-  for (size_t i = batch_at_; i < batch_end_; ++i) {
-    if (batch_[i].data.ptr == &watcher) batch_[i].events = 0;
+  forget_closing(watcher);
+}
+
+void EventLoop::forget_closing(Watcher& watcher) {
+  if (const uint32_t place = std::exchange(watcher.place_, 0); place != 0) {
+    places_[place].watcher = nullptr;
+    ++places_[place].turn;
+    free_places_.push_back(place);
   }
   if (!std::exchange(watcher.queued_, false)) return;
   std::replace(again_.begin(), again_.end(), &watcher, static_cast<Watcher*>(nullptr));
@@ -138,19 +162,7 @@ base::Status EventLoop::run() {
       if (errno == EINTR) continue;
       return base::system_error("epoll_wait", "", errno);
     }
-    batch_end_ = static_cast<size_t>(n);
-    for (batch_at_ = 0; batch_at_ < batch_end_;) {
-      // Past this entry before the call: the callee may forget() itself and start a new watcher at the same address.
-      const epoll_event event = batch_[batch_at_++];
-      if (event.events == 0) continue;
-      if (event.data.ptr == nullptr) {
-        uint64_t count = 0;
-        [[maybe_unused]] const ssize_t size = ::read(wake_.get(), &count, sizeof count);
-        continue;
-      }
-      static_cast<Watcher*>(event.data.ptr)->on_events(event.events);
-    }
-    batch_at_ = batch_end_ = 0;
+    for (size_t i = 0; i < static_cast<size_t>(n); ++i) deliver(batch_[i]);
     fire_due_timers();
     run_again_list();
     while (!disposed_.empty()) {
@@ -158,6 +170,19 @@ base::Status EventLoop::run() {
     }
   }
   return {};
+}
+
+// To whom it was meant for when the kernel gave it out; a callback before it may have ended that.
+void EventLoop::deliver(const epoll_event& event) {
+  const auto place = static_cast<uint32_t>(event.data.u64);
+  if (place == 0) {
+    uint64_t count = 0;
+    [[maybe_unused]] const ssize_t size = ::read(wake_.get(), &count, sizeof count);
+    return;
+  }
+  const Place& meant = places_[place];
+  if (meant.watcher == nullptr || meant.turn != event.data.u64 >> 32U) return;
+  meant.watcher->on_events(event.events);
 }
 
 // epoll_wait(2) sleeps on CLOCK_MONOTONIC: after a suspend it wakes late by what was left, or at the first event, and

@@ -16,7 +16,7 @@
 
 namespace belljar::net {
 
-// Told what happened to a descriptor. Called on the loop's thread only.
+// Told what happened to a descriptor, one at a time. Called on the loop's thread only.
 class Watcher {
  public:
   Watcher() = default;
@@ -28,6 +28,7 @@ class Watcher {
 
  private:
   friend class EventLoop;
+  uint32_t place_ = 0;   // among the loop's registrations; 0: none
   bool queued_ = false;  // in the list of again()
 };
 
@@ -88,6 +89,9 @@ class EventLoop {
   [[nodiscard]] base::Status change(int fd, uint32_t events, Watcher& watcher);
   // Nothing more is delivered to `watcher`, not even events already fetched from the kernel. `fd` must still be open.
   void forget(int fd, Watcher& watcher);
+  // The same for an edge-triggered descriptor that the caller closes next, without a system call: the kernel lets go of
+  // it with the last descriptor of its kind, and should another process have one, what happens there reaches nobody.
+  void forget_closing(Watcher& watcher);
 
   // Calls watcher.on_events(0) once in the next round, after other descriptors had their turn.
   void again(Watcher& watcher);
@@ -104,7 +108,15 @@ class EventLoop {
 
  private:
   friend class Timer;
+  // What the kernel is given is a place and its turn, not an address: an event of a registration that is gone finds
+  // nobody, whoever has the place by then.
+  struct Place {
+    Watcher* watcher = nullptr;
+    uint32_t turn = 0;
+  };
+
   EventLoop(base::Fd epoll, base::Fd wake) : epoll_(std::move(epoll)), wake_(std::move(wake)) {}
+  void deliver(const epoll_event& event);
 
   [[nodiscard]] int timeout() const;
   void fire_due_timers();
@@ -117,8 +129,8 @@ class EventLoop {
   base::Fd wake_;
   std::atomic<bool> stopping_ = false;
   std::array<epoll_event, 64> batch_{};
-  size_t batch_at_ = 0;
-  size_t batch_end_ = 0;
+  std::vector<Place> places_{Place{}};  // the first is that of the wake-up
+  std::vector<uint32_t> free_places_;
   std::vector<Timer*> heap_;  // binary heap by due time
   std::vector<Watcher*> again_;
   std::vector<Watcher*> running_again_;

@@ -1,5 +1,6 @@
 #include "net/event_loop.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -106,6 +107,29 @@ TEST_F(EventLoopTest, WhatIsForgottenGetsNothingMoreOfTheSameBatch) {
   ASSERT_TRUE(loop->watch(two.a.get(), EPOLLIN, *second));
   EXPECT_TRUE(loop->run());
   EXPECT_EQ(calls, 1);
+}
+
+// The kernel keeps a registration for as long as anybody has the descriptor's other copies.
+TEST_F(EventLoopTest, WhatIsClosedElsewhereTooReachesNobodyWhoHasItsPlace) {
+  Pair one;
+  Pair two;
+  auto gone = std::make_unique<Call>([](uint32_t) { ADD_FAILURE(); });
+  ASSERT_TRUE(loop->watch(one.a.get(), EPOLLIN | EPOLLET, *gone));
+  const base::Fd copy(::fcntl(one.a.get(), F_DUPFD_CLOEXEC, 0));
+  loop->forget_closing(*gone);
+  gone.reset();
+  one.a.reset();
+  int calls = 0;
+  Call next([&](uint32_t) {
+    ++calls;
+    loop->stop();
+  });
+  ASSERT_TRUE(loop->watch(two.a.get(), EPOLLIN | EPOLLET, next));
+  ASSERT_EQ(::write(one.b.get(), "x", 1), 1);  // an event of the old registration comes first
+  ASSERT_EQ(::write(two.b.get(), "x", 1), 1);
+  EXPECT_TRUE(loop->run());
+  EXPECT_EQ(calls, 1);
+  loop->forget(two.a.get(), next);
 }
 
 TEST_F(EventLoopTest, AgainCallsOnceInTheNextRoundAndNotAfterForget) {

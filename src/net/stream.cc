@@ -17,7 +17,7 @@ base::Result<std::unique_ptr<Stream>> Stream::open(EventLoop& loop, base::Fd fd,
 }
 
 Stream::~Stream() {
-  if (fd_) loop_.forget(fd_.get(), *this);
+  if (fd_) loop_.forget_closing(*this);
 }
 
 void Stream::on_events(uint32_t events) {
@@ -46,9 +46,19 @@ Stream::Transfer Stream::read(char* data, size_t size) {
   }
 }
 
-Stream::Transfer Stream::write(std::string_view data) {
+Stream::Transfer Stream::read_onto(std::string& text, size_t size) {
+  Transfer got{};
+  const size_t had = text.size();
+  text.resize_and_overwrite(had + size, [&](char* data, size_t /*size*/) {
+    got = read(data + had, size);
+    return had + got.bytes;
+  });
+  return got;
+}
+
+Stream::Transfer Stream::write(std::string_view data, bool more) {
   for (;;) {
-    const ssize_t n = ::send(fd_.get(), data.data(), data.size(), MSG_NOSIGNAL);
+    const ssize_t n = ::send(fd_.get(), data.data(), data.size(), MSG_NOSIGNAL | (more ? MSG_MORE : 0));
     if (n >= 0) return {Outcome::kDone, static_cast<size_t>(n)};
     if (errno == EINTR) continue;
     if (errno == EAGAIN) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "base/error.h"
@@ -54,7 +55,10 @@ class Stream final : public Watcher {
   // One recv(2) or send(2). kDone with bytes > 0; kEnd at the peer's end of stream. Keeps the flags above; a short
   // read says as much as EAGAIN (epoll(7)), unless the peer's end is already known to be behind it.
   Transfer read(char* data, size_t size);
-  Transfer write(std::string_view data);
+  // The same, onto the end of `text`.
+  Transfer read_onto(std::string& text, size_t size);
+  // With `more`, data or an end follows at once, and both may leave in one segment (MSG_MORE, send(2)).
+  Transfer write(std::string_view data, bool more = false);
 
   // The peer's end of stream has arrived; bytes before it may still be unread.
   [[nodiscard]] bool peer_ended() const { return peer_ended_; }
