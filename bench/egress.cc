@@ -1,5 +1,6 @@
 // How fast and how lean the way out is, beside its peers: from inside a guest's network namespace to nginx in another.
 // The ways are interleaved round by round; medians, and their ratios to the first row, are what travels.
+// usage: bench_egress [ROUNDS [stream|rate|idle [WAY]]]: that column and that way alone, beside direct loopback
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -119,18 +120,20 @@ void print(const std::vector<Way>& ways, const std::vector<Row>& rows) {
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 7;
   const std::string only = argc > 2 ? argv[2] : "";
+  const std::string one = argc > 3 ? argv[3] : "";
   const World world(kFile);
   const std::vector<Way>& ways = world.ways();
   std::vector<Row> rows(ways.size());
   for (int round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < ways.size(); ++i) {
-      if (!ways[i].missing.empty()) continue;
+      if (!ways[i].missing.empty() || (i > 0 && !one.empty() && ways[i].name != one)) continue;
       if (only.empty() || only == "stream") stream_once(world, ways[i], rows[i]);
       if (only.empty() || only == "rate") connect_once(world, ways[i], rows[i]);
     }
   }
   for (size_t i = 0; i < ways.size(); ++i) {
-    if (ways[i].missing.empty() && (only.empty() || only == "idle")) hold_many(world, ways[i], rows[i]);
+    const bool wanted = one.empty() || ways[i].name == one;
+    if (ways[i].missing.empty() && wanted && (only.empty() || only == "idle")) hold_many(world, ways[i], rows[i]);
   }
   print(ways, rows);
 }
