@@ -95,6 +95,7 @@ std::string line_of(const std::string& session, const AuditEvent& event) {
   add_number(out, "port", event.port);
   if (!event.address.empty()) add_text(out, "address", event.address);
   if (!event.detail.empty()) add_text(out, "detail", event.detail);
+  if (!event.remedy.empty()) add_text(out, "remedy", event.remedy);
   if (event.event == "end") {
     add_number(out, "bytes_up", static_cast<int64_t>(event.up));
     add_number(out, "bytes_down", static_cast<int64_t>(event.down));

@@ -30,7 +30,8 @@ struct AuditEvent {
   uint16_t port = 0;
   std::string_view address{};  // the one that was dialled
   std::string_view detail{};
-  uint64_t up = 0;  // of an end
+  std::string_view remedy{};  // of a denial: the flag that would allow it, or empty
+  uint64_t up = 0;            // of an end
   uint64_t down = 0;
   int64_t milliseconds = 0;
 };

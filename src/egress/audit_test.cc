@@ -7,8 +7,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -239,6 +242,39 @@ TEST(Audit, OneLineForEveryVerdictAndOneForTheEnd) {
   const auto deny = find("verdict deny");
   EXPECT_EQ(deny["host"], "no.example") << "one line each, equal or not";
   EXPECT_EQ(std::count(events.begin(), events.end(), "verdict deny"), 2);
+}
+
+// Who speaks SOCKS, or knows no proxy, cannot be told what would let it through; whoever reads the file is.
+TEST(Audit, NamesTheRemedyWhateverWayWasTaken) {
+  const base::Fd file = new_file();
+  auto audit = Audit::start({again(file), "the-session", false, false});
+  ASSERT_TRUE(audit);
+  World world;
+  world.options.audit = audit->get();
+  std::atomic<bool> redirected = false;
+  world.options.destination_of = [&](int) -> std::optional<Destination> {
+    if (!redirected) return {};
+    return Destination{"direct.example", 8443};
+  };
+  world.start();
+  Peer socks = world.guest();
+  using namespace std::string_literals;
+  ASSERT_TRUE(socks.send("\x05\x01\x00\x05\x01\x00\x03\x0dsocks.example\x00\x16"s));
+  socks.read_all();
+  redirected = true;
+  Peer direct = world.guest();
+  direct.read_all();
+  world.stop();
+  world.proxy.reset();
+  (*audit)->close();
+  std::map<std::string, nlohmann::json> denied;
+  for (const auto& line : lines_of(file)) {
+    if (line.value("verdict", "") == "deny") denied[line["host"]] = line;
+  }
+  EXPECT_EQ(denied["socks.example"]["method"], "SOCKS5");
+  EXPECT_EQ(denied["socks.example"]["remedy"], "--allow-host socks.example:22");
+  EXPECT_EQ(denied["direct.example"]["method"], "DIRECT");
+  EXPECT_EQ(denied["direct.example"]["remedy"], "--allow-host direct.example:8443");
 }
 
 }  // namespace

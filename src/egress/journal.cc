@@ -48,7 +48,8 @@ void Journal::add(Denial denial) {
                  .method = denial.method,
                  .host = denial.host,
                  .port = denial.port,
-                 .detail = denial.detail});
+                 .detail = denial.detail,
+                 .remedy = denial.remedy});
   }
   denials_.add(std::move(denial));
 }
@@ -130,7 +131,7 @@ std::optional<Reason> Grant::judge_anew(const Review& review, const net::Stream*
     const auto peer = net::remote_endpoint(upstream->fd());
     if (!peer) return Reason::kUpstreamFailed;
     const net::IpAddress& address = peer->address;
-    if (review.rules.denies(address.text(), port_) != nullptr) return Reason::kAddressDenied;
+    if (review.rules.denies(address, port_) != nullptr) return Reason::kAddressDenied;
     if (!review.addresses.dialable(address) && !review.rules.names_address(address, port_)) {
       return Reason::kAddressNotPublic;
     }

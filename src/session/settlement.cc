@@ -38,7 +38,9 @@ Json denials_json(const std::vector<egress::Denial>& denials) {
     out.push_back({{"host", base::escape(denial.host)},
                    {"port", denial.port},
                    {"reason", std::string(egress::code_of(denial.reason))},
+                   {"rule_id", base::escape(denial.rule_id)},
                    {"rule", base::escape(denial.rule)},
+                   {"method", base::escape(denial.method)},
                    {"remedy", base::escape(denial.remedy)},
                    {"detail", base::escape(denial.detail)},
                    {"count", denial.count}});
