@@ -11,6 +11,9 @@
 namespace belljar::egress {
 namespace {
 
+// Pieces of an answer that are relayed before the other connections have their turn.
+constexpr int kTurns = 64;
+
 // True when no second hello can be what begins with `next`, the client's next byte if there is one: the content types
 // of TLS are 20 to 24 (RFC 8446, section 5.1; RFC 6520), and a server ends a handshake in which another comes.
 bool is_no_tls(std::string_view next) {
@@ -26,10 +29,7 @@ bool Client::await_answer() {
     return false;
   }
   if (upstream_->readable()) {
-    const size_t had = out_.size();
-    out_.resize(had + kReadAtOnce);
-    const auto got = upstream_->read(out_.data() + had, kReadAtOnce);
-    out_.resize(had + got.bytes);
+    const auto got = upstream_->read_onto(out_, kReadAtOnce);
     if (got.outcome == net::Stream::Outcome::kBroken) {
       revoke();
       return false;
@@ -65,7 +65,7 @@ bool Client::release() {
 
 // The server's words on their way, while the client's are read.
 bool Client::relay_answer() {
-  for (;;) {
+  for (int turn = 0; turn < kTurns; ++turn) {
     const size_t had = out_.size();
     if (!send_all(*client_, out_)) return false;
     if (!grant_->carried_down(had)) {
@@ -82,6 +82,8 @@ bool Client::relay_answer() {
     leave();
     return false;
   }
+  upstream_->again();
+  return true;
 }
 
 bool Client::read_second_hello() {

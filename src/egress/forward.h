@@ -48,11 +48,12 @@ class Forward final : private net::StreamOwner {
   // Bytes of memory that an exchange may hold.
   static constexpr size_t kBuffers = size_t{64} << 10U;
 
-  // Goes on as far as both sides allow.
+  // Goes on as far as both sides allow, for one turn.
   void pump();
 
  private:
   static constexpr size_t kBuffer = size_t{16} << 10U;
+  static constexpr int kTurn = 64;  // steps before the other connections have their turn
   static constexpr int kMaxInterim = 32;
 
   enum class Step : uint8_t { kMoved, kWaits, kOver };  // kOver: the owner was told, this may be gone
