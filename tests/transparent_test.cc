@@ -60,7 +60,9 @@ class TransparentTest : public ::testing::Test {
     std::filesystem::create_directories(work_);
     make_certificates(temp_.path(), {"allowed.test", "denied.test", "a.wild.test"});
     std::filesystem::copy(temp_ / "ca.pem", work_ + "/ca.pem");
-    std::filesystem::copy(std::string(BELLJAR_TESTS_DIR) + "/transparent/client.js", work_ + "/client.js");
+    for (const char* name : {"client.js", "resolve.py"}) {
+      std::filesystem::copy(std::string(BELLJAR_TESTS_DIR) + "/transparent/" + name, work_ + "/" + name);
+    }
     write_file(home_ + "/policy.toml",
                "[isolation]\nallow_hosts = [\"allowed.test\", \"*.wild.test\", { host = \"speaks.test:22\", tls = "
                "\"any\" }]\n");
@@ -161,6 +163,18 @@ TEST_F(TransparentTest, GetentKnowsTheAllowedHostsOnly) {
   EXPECT_THAT(output.out, HasSubstr("fd53::1"));
   EXPECT_THAT(output.out, HasSubstr("\n2\n"));
   EXPECT_THAT(output.out, ::testing::ContainsRegex("198.18.0.1 +allowed.test"));
+}
+
+TEST_F(TransparentTest, TheResolverAnswersByUdpAndTcpOnBothLoopbacks) {
+  const Output output = script(
+      "for way in udp tcp; do for server in 127.0.0.1 ::1; do python3 resolve.py $way $server allowed.test 1; "
+      "python3 resolve.py $way $server denied.test 1; done; done\n"
+      "python3 resolve.py udp 127.0.0.1 allowed.test 65; python3 resolve.py tcp ::1 allowed.test 28");
+  std::string expected;
+  for (int i = 0; i < 4; ++i) expected += "0 c6120001\n5 nothing\n";  // 198.18.0.1, and REFUSED
+  // No HTTPS record, so no key of an encrypted hello.
+  EXPECT_EQ(output.out, expected + "0 nothing\n0 00000001\n") << output.err;
+  EXPECT_THAT(denials(), HasSubstr("denied.test:0 host_not_allowed --allow-host denied.test\n"));
 }
 
 TEST_F(TransparentTest, NoNameLeadsToAnotherHost) {
