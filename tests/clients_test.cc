@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -32,6 +32,7 @@ struct Client {
   bool https = true;
   bool no_proxy = false;  // knows no proxy, or is told of none: goes by the name of its host
   bool sshd = false;      // wants one
+  bool grpc = false;      // wants grpc.js as a server, and the packages for it
 };
 
 void PrintTo(const Client& client, std::ostream* out) {
@@ -49,7 +50,7 @@ class ClientsTest : public ::testing::Test {
     for (const char* name : {"belljar", "belljar-guest"}) {
       std::filesystem::copy_file(std::filesystem::path(belljar_program()).parent_path() / name, home_ + "/bin/" + name);
     }
-    for (const char* name : {"client.js", "Client.java"}) {
+    for (const char* name : {"client.js", "Client.java", "grpc.js"}) {
       std::filesystem::copy(std::string(BELLJAR_TESTS_DIR) + "/clients/" + name, work_ + "/" + name);
     }
     make_certificates(temp_.path(), {"allowed.test", "denied.test"});
@@ -61,13 +62,17 @@ git branch hello-from-the-host && cd ..
 git clone -q --bare repo repo.git && git -C repo.git update-server-info
 )"},
               .cwd = temp_.path()});
-    write_file(work_ + "/policy.toml", R"([isolation]
-allow_hosts = ["allowed.test", { host = "allowed.test", ports = [2222, 5432, 6379], tls = "any" }]
-)");
+    write_policy();
     servers_ = std::make_unique<Process>(hosts_.start(
         {.argv = {"node", std::string(BELLJAR_TESTS_DIR) + "/clients/servers.js", TestHosts::kInternet, temp_.path()},
          .err = Stream::from(STDERR_FILENO)}));
     ASSERT_EQ(servers_->read_line(), "ready");
+  }
+
+  void write_policy() const {
+    write_file(work_ + "/policy.toml", R"([isolation]
+allow_hosts = ["allowed.test", "allowed.test:50052", { host = "allowed.test", ports = [2222, 5432, 6379, 50051], tls = "any" }]
+)");
   }
 
   // What ssh(1) needs to come in by a key and to know whom it speaks to; the server says the marker whatever it is
@@ -82,6 +87,17 @@ allow_hosts = ["allowed.test", { host = "allowed.test", ports = [2222, 5432, 637
       known += "[" + std::string(host) + "]:" + std::to_string(TestSshd::kPort) + " " + sshd_->host_key();
     }
     write_file(work_ + "/known_hosts", known);
+  }
+
+  void start_grpc() {
+    const char* packages = std::getenv("BELLJAR_TEST_CLIENTS");
+    ASSERT_NE(packages, nullptr) << "grpc-js is installed by './dev test', which names its folder";
+    hosts_.show(packages, packages_);
+    grpc_ = std::make_unique<Process>(
+        hosts_.start({.argv = {"node", work_ + "/grpc.js", "serve", TestHosts::kInternet, temp_.path()},
+                      .env = {{"NODE_PATH", packages_ + "/node_modules"}},
+                      .err = Stream::from(STDERR_FILENO)}));
+    ASSERT_EQ(grpc_->read_line(), "ready");
   }
 
   Command as_person(Command command) {
@@ -106,6 +122,8 @@ allow_hosts = ["allowed.test", { host = "allowed.test", ports = [2222, 5432, 637
     }
     options.insert(options.end(),
                    {"--env", "URL=" + url, "--env", "HOST=" + host, "--env", "ACCOUNT=" + account_.name});
+    if (grpc_)
+      options.insert(options.end(), {"--read", packages_, "--env", "NODE_PATH=" + packages_ + "/node_modules"});
     const std::string set_up = "PROXY=${HTTP_PROXY#http://}\n";
     return run(as_person(sealed_script(work_, set_up + script, options)), std::chrono::seconds(120));
   }
@@ -136,8 +154,10 @@ allow_hosts = ["allowed.test", { host = "allowed.test", ports = [2222, 5432, 637
   TempDir temp_;
   std::string home_ = hosts_.home();
   std::string work_ = home_ + "/project";
+  std::string packages_ = home_ + "/packages";
   std::unique_ptr<Process> servers_;
   std::unique_ptr<TestSshd> sshd_;
+  std::unique_ptr<Process> grpc_;
 };
 
 // What the denials lean on: without the seal the denied host is within reach.
@@ -154,6 +174,9 @@ class EachClientTest : public ClientsTest, public ::testing::WithParamInterface<
 TEST_P(EachClientTest, ReachesTheAllowedHostOnly) {
   const Client& client = GetParam();
   if (client.sshd) start_sshd();
+  if (client.grpc) {
+    ASSERT_NO_FATAL_FAILURE(start_grpc());
+  }
   for (const auto& [scheme, spoken] : {std::pair{"http", client.http}, std::pair{"https", client.https}}) {
     if (!spoken) continue;
     expect_reached(client, scheme);
@@ -189,18 +212,24 @@ std::vector<Client> clients_without_proxy() {
       Client{"curl", "curl -sS --max-time 20 $URL/", true, true, true},
       Client{"curl_http2", "curl -sS --http2 --max-time 20 $URL/", false, true, true},
       Client{"wget", "wget -q -O - --tries=1 --timeout=20 --ca-certificate=$CA $URL/", true, true, true},
-      Client{"git", "git ls-remote $URL/repo.git", false, true, true},
-      Client{"npm", "npm view greeting description --registry $URL/npm/ --fetch-retries=0", false, true, true},
+      Client{"git", "git ls-remote $URL/repo.git", true, true, true},
+      Client{"npm", "npm view greeting description --registry $URL/npm/ --fetch-retries=0", true, true, true},
       Client{"python_urllib",
              "python3 -c 'import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=20).read())' $URL/",
              true, true, true},
       Client{"python_requests",
              "/usr/bin/python3 -c 'import sys, requests; r = requests.get(sys.argv[1], timeout=20); "
              "r.raise_for_status(); print(r.text)' $URL/",
-             false, true, true},
+             true, true, true},
       Client{"node_fetch", "node -e 'fetch(process.argv[1]).then((r) => r.text()).then(console.log)' $URL/", true, true,
              true},
-      Client{"cargo", kCargo, false, true, true},
+      Client{"node_request", "node client.js request $URL/", true, true, true},
+      Client{"node_http2", "node client.js h2 $URL/", false, true, true},
+      Client{"websocket", "node client.js websocket $URL/", true, true, true},
+      Client{"cargo", kCargo, true, true, true},
+      Client{"grpc", "node grpc.js call $HOST:50052 $CA", false, true, true, false, true},
+      Client{"grpc_in_clear_text", "node grpc.js call $HOST:50051", true, false, true, false, true},
+      Client{"jvm", "/usr/bin/java Client.java $URL/ $CA", true, true, true},
       Client{"go", kGo, false, true, true},
       Client{
           "openssl",
@@ -214,7 +243,7 @@ std::vector<Client> clients_without_proxy() {
 }
 
 std::vector<Client> clients() {
-  std::vector<Client> all = {
+  return {
       Client{"curl", "curl -sS --max-time 20 $URL/"},
       Client{"curl_upload", "head -c 3000000 /dev/zero | curl -sS --max-time 20 --data-binary @- $URL/"},
       Client{"curl_events", "curl -sSN --max-time 20 $URL/events"},
@@ -235,6 +264,13 @@ std::vector<Client> clients() {
       Client{"node_http2", "node client.js h2 $URL/", false},
       Client{"websocket", "node client.js websocket $URL/"},
       Client{"cargo", kCargo},
+      Client{"grpc", "unset grpc_proxy http_proxy; node grpc.js call $HOST:50052 $CA", false, true, false, false, true},
+      Client{"grpc_proxy",
+             "grpc_proxy=http://$PROXY; export grpc_proxy; unset http_proxy https_proxy\n"
+             "node grpc.js call $HOST:50052 $CA",
+             false, true, false, false, true},
+      Client{"grpc_in_clear_text", "node grpc.js call $HOST:50051", true, false, false, false, true},
+      Client{"jvm", "/usr/bin/java Client.java $URL/ $CA"},
       Client{"go", kGo, false},
       Client{
           "openssl",
@@ -242,11 +278,6 @@ std::vector<Client> clients() {
           "-proxy $PROXY -connect $HOST:443 -servername $HOST",
           false},
       Client{"ssh_through_socks", kSshThroughSocks, true, false, false, true}};
-  // A JVM that compiles its own source; no test of this project installs one.
-  if (::access("/usr/bin/javac", X_OK) == 0) {
-    all.push_back({"jvm", "/usr/bin/java Client.java $URL/ $CA"});
-  }
-  return all;
 }
 
 INSTANTIATE_TEST_SUITE_P(Matrix, EachClientTest, ::testing::ValuesIn(clients()),

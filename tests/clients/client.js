@@ -1,4 +1,5 @@
-// Clients of the matrix that node has to play. usage: node client.js KIND URL, with the way out in HTTP_PROXY.
+// Clients of the matrix that node has to play. usage: node client.js KIND URL, with the way out in HTTP_PROXY, or
+// without that variable by the name of the host.
 //   request    a node program with an agent of its own: absolute form for http, CONNECT for https
 //   h2         HTTP/2 through CONNECT
 //   websocket  ws: by an upgrade through the proxy, wss: through CONNECT
@@ -12,13 +13,17 @@ const tls = require('tls');
 
 const [kind, text] = process.argv.slice(2);
 const url = new URL(text);
-const proxy = new URL(process.env.HTTP_PROXY);
+const proxy = process.env.HTTP_PROXY ? new URL(process.env.HTTP_PROXY) : null;
 const port = Number(url.port || (url.protocol === 'http:' ? 80 : 443));
 const fail = (why) => { console.error(String(why)); process.exit(1); };
 process.on('uncaughtException', fail);
 setTimeout(() => fail('too slow'), 20000);
 
 function connectThrough(done) {
+  if (!proxy) {
+    const socket = net.connect(port, url.hostname, () => done(socket)).on('error', fail);
+    return;
+  }
   const request = http.request({host: proxy.hostname, port: proxy.port, method: 'CONNECT', path: `${url.hostname}:${port}`});
   request.on('connect', (response, socket) => {
     if (response.statusCode !== 200) fail(response.statusMessage);
@@ -82,9 +87,12 @@ function socks() {
   socket.on('close', () => process.exit(0));
 }
 
+// Where a plain request is sent, and what it asks for there.
+const plainly = proxy ? {host: proxy.hostname, port: proxy.port, path: url.href} : {host: url.hostname, port, path: url.pathname};
+
 if (kind === 'request') {
   if (url.protocol === 'http:') {
-    http.get({host: proxy.hostname, port: proxy.port, path: url.href, headers: {Host: url.host}}, show).on('error', fail);
+    http.get({...plainly, headers: {Host: url.host}}, show).on('error', fail);
   } else {
     secured(['http/1.1'], (socket) => {
       http.get({createConnection: () => socket, path: url.pathname, headers: {Host: url.host}}, show).on('error', fail);
@@ -100,7 +108,7 @@ if (kind === 'request') {
   });
 } else if (kind === 'websocket') {
   if (url.protocol === 'http:') {
-    websocket({host: proxy.hostname, port: proxy.port, path: url.href});
+    websocket(plainly);
   } else {
     secured(['http/1.1'], (socket) => websocket({createConnection: () => socket, path: url.pathname}));
   }
