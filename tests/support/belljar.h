@@ -14,7 +14,8 @@ namespace belljar::testing {
 // $BELLJAR_TEST_MODE has a test run once more: `bwrap` over the bwrap tier, `bwrap-SUITE` with the bubblewrap of that
 // suite of Debian's, which is in a folder of $BELLJAR_TEST_BUBBLEWRAPS and then the first in PATH.
 [[nodiscard]] bool by_bubblewrap();
-// `ssh` has it run on a target, which SshLoop (support/ssh_loop.h) makes for the program; its folder is $BELLJAR_TEST_LOOP.
+// `ssh` has it run on a target, which SshLoop (support/ssh_loop.h) makes for the program; its folder is
+// $BELLJAR_TEST_LOOP.
 [[nodiscard]] bool over_ssh();
 // The program that these launches use, as PATH finds it.
 [[nodiscard]] std::string bubblewrap_program();
