@@ -42,7 +42,7 @@ constexpr const char* kFine =
 struct HookWorld : World {
   explicit HookWorld(const Control& control, const std::string& target = "/hook?x=1") {
     const std::string url = "http://" + control.authority() + target;
-    for (policy::HostRule& rule : policy::hook_rules({url, {}}, "test")) options.rules.push_back(std::move(rule));
+    for (policy::HostRule& rule : policy::hook_rules({url, {}, {}}, "test")) options.rules.push_back(std::move(rule));
     options.hook = Hook{"127.0.0.1", control.upstream.port(), target, "s3cret", "0123456789abcdef"};
     // As in production: no address of this host but by the hook.
     options.addresses = {};

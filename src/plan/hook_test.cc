@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 
 struct HookHost : Host {
   HookHost() {
-    policy.hook = {"http://127.0.0.1:7777/hook", "CONTROL_TOKEN"};
+    policy.hook = {"http://127.0.0.1:7777/hook", "CONTROL_TOKEN", {}};
     facts.environment["CONTROL_TOKEN"] = "s3cret-s3cret";
   }
   [[nodiscard]] std::string refusal() const {
