@@ -70,7 +70,7 @@ Removal remove(const Remains& remains, bool settle, const base::Deadline& deadli
     }
     if (found->empty() && (seen || settled.passed())) break;
     for (const Owned& one : *found) {
-      if (deadline.passed()) {
+      if (!engine || deadline.passed()) {
         out.unreleased.push_back("container " + one.id + " (label " + session_label(remains.session) +
                                  "): it is still there");
       } else {
