@@ -61,13 +61,14 @@ std::vector<std::string> discard(const std::string& socket, std::string_view bui
     std::vector<std::string> left;
     for (const std::string& id : found->containers) left.push_back("container " + id + ": it is still there");
     for (const std::string& id : found->images) left.push_back("image " + id + ": it is still there");
-    if (deadline.passed()) return left;
+    if (!engine || deadline.passed()) return left;
+    const Engine& there = *engine;
     // By id. What did not go is seen by the next look.
     for (const std::string& id : found->containers) {
-      (void)engine->ask("DELETE", "/containers/" + percent_encode(id) + "?force=1&v=1", deadline);
+      (void)there.ask("DELETE", "/containers/" + percent_encode(id) + "?force=1&v=1", deadline);
     }
     for (const std::string& id : found->images) {
-      (void)engine->ask("DELETE", "/images/" + percent_encode(id) + "?force=1", deadline);
+      (void)there.ask("DELETE", "/images/" + percent_encode(id) + "?force=1", deadline);
     }
     (void)::poll(nullptr, 0, kPauseMilliseconds);
   }
