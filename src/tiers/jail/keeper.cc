@@ -74,8 +74,8 @@ base::Result<std::unique_ptr<Keeper>> Keeper::start(std::function<void()> begin)
 
 // What nearly every plan binds as it is.
 void Keeper::name_early_trees() {
-  const auto roots = plan::root_entry_names();
-  const auto devices = plan::device_names();
+  const auto& roots = plan::root_entry_names();
+  const auto& devices = plan::device_names();
   for (const std::string_view path : roots) early_sources_.emplace_back(path);
   early_sources_.emplace_back("/sys/devices/system/cpu");
   const size_t folders = early_sources_.size();
