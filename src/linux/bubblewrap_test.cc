@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/temp_tree.h"
+
 namespace belljar::linux {
 namespace {
 
@@ -18,13 +20,6 @@ using ::testing::IsEmpty;
 
 class BubblewrapTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = std::filesystem::temp_directory_path() / "belljar-bwrap.XXXXXX";
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   // A program called bwrap that prints `text`.
   void write(const std::string& text, mode_t mode = 0755) const {
     std::ofstream(folder_ + "/bwrap") << "#!/bin/sh\necho '" << text << "'\n";
@@ -32,7 +27,8 @@ class BubblewrapTest : public ::testing::Test {
   }
   [[nodiscard]] Bubblewrap find() const { return find_bubblewrap(folder_); }
 
-  std::string folder_;
+  const base::TempTree tree_;
+  const std::string folder_ = tree_.path();
 };
 
 TEST(BubblewrapVersionTest, IsReadFromWhatItPrints) {

@@ -7,6 +7,8 @@
 
 #include <fstream>
 
+#include "base/temp_tree.h"
+
 namespace belljar::net {
 namespace {
 
@@ -32,9 +34,8 @@ TEST(HostsFile, FindsEveryAddressOfAName) {
 }
 
 TEST(HostsFile, SeesWhatIsEditedInPlace) {
-  std::string path = testing::TempDir() + "/belljar-hosts-XXXXXX";
-  const base::Fd made(::mkstemp(path.data()));
-  std::ofstream(path) << "45.45.45.2 one.test\n";
+  const base::TempTree tree;
+  const std::string path = tree.file("hosts", "45.45.45.2 one.test\n");
   const HostsFile hosts(path);
   EXPECT_THAT(texts(hosts.find("one.test")), ElementsAre("45.45.45.2"));
   std::ofstream(path, std::ios::app) << std::string(200'000, '\n') << "45.45.45.3 two.test\n";

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/temp_tree.h"
 #include "policy/load.h"
 #include "policy/parse.h"
 #include "policy/show.h"
@@ -20,13 +21,6 @@ using ::testing::HasSubstr;
 
 class LaunchesTest : public ::testing::Test {
  protected:
-  LaunchesTest() {
-    std::string text = (std::filesystem::temp_directory_path() / "belljar-launches.XXXXXX").string();
-    folder_ = ::mkdtemp(text.data());
-    ::chmod(folder_.c_str(), 0700);
-  }
-  ~LaunchesTest() override { std::filesystem::remove_all(folder_); }
-
   // A store as an earlier version left it.
   void make(const std::string& sql) const {
     std::ofstream(folder_ + "/belljar.db").close();
@@ -45,7 +39,8 @@ class LaunchesTest : public ::testing::Test {
     return *launch ? (*launch)->policy : "none";
   }
 
-  std::string folder_;
+  const base::TempTree tree_;
+  const std::string folder_ = tree_.path();
 };
 
 constexpr const char* kVersion1 =

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/temp_tree.h"
 #include "policy/load.h"
 
 namespace belljar::store {
@@ -20,14 +21,11 @@ using ::testing::IsEmpty;
 class StandingTest : public ::testing::Test {
  protected:
   StandingTest() {
-    std::string text = (std::filesystem::temp_directory_path() / "belljar-standing.XXXXXX").string();
-    root_ = std::filesystem::canonical(::mkdtemp(text.data())).string();
     places_ = {root_ + "/state", root_ + "/config"};
     work_ = root_ + "/work/sub";
     std::filesystem::create_directories(work_);
     std::filesystem::create_directories(places_.config);
   }
-  ~StandingTest() override { std::filesystem::remove_all(root_); }
 
   void write(const std::string& name, const std::string& text) const { std::ofstream(root_ + "/" + name) << text; }
 
@@ -48,7 +46,8 @@ class StandingTest : public ::testing::Test {
     return out;
   }
 
-  std::string root_;
+  const base::TempTree tree_;
+  const std::string root_ = tree_.path();
   std::string work_;
   Places places_;
 };

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/temp_tree.h"
+
 namespace belljar::store {
 namespace {
 
@@ -33,15 +35,9 @@ base::Result<Store> open_existing(const std::string& state) {
 
 class StoreTest : public ::testing::Test {
  protected:
-  StoreTest() {
-    std::string text = (std::filesystem::temp_directory_path() / "belljar-store.XXXXXX").string();
-    folder_ = ::mkdtemp(text.data());
-    state_ = folder_ + "/state/belljar";
-  }
-  ~StoreTest() override { std::filesystem::remove_all(folder_); }
-
-  std::string folder_;
-  std::string state_;
+  const base::TempTree tree_;
+  const std::string folder_ = tree_.path();
+  const std::string state_ = tree_.at("state/belljar");
 };
 
 TEST_F(StoreTest, IsNotMadeByLooking) {
