@@ -225,7 +225,9 @@ pid_t World::fork_child(const std::function<void()>& body) {
 
 void World::serve() {
   testing::write_file(temp_ / "nginx.conf",
-                      "load_module /usr/lib/nginx/modules/ngx_stream_module.so;\ndaemon off;\nworker_processes 1;\n"
+                      "load_module /usr/lib/nginx/modules/ngx_stream_module.so;\ndaemon off;\n"
+                      // One process: a worker would outlive its killed master.
+                      "master_process off;\n"
                       "pid " +
                           temp_ / "nginx.pid" +
                           ";\nerror_log /dev/null crit;\n"
