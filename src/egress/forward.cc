@@ -92,8 +92,21 @@ Forward::Step Forward::pull_response() {
   }
   if (!have_head_) return read_response_head();
   if (!response_body_.done()) return read_response_body();
-  owner_.on_forward_done(keep_alive_ && request_body_.done() && to_upstream_.empty());
-  return Step::kOver;
+  return finish_request();
+}
+
+// An answer may be whole before its request is, and the upstream still take the rest: a close now would reset the
+// connection and take the end of the answer from a client that is still sending (RFC 9112 section 9.6).
+Forward::Step Forward::finish_request() {
+  const bool whole = request_body_.done() && to_upstream_.empty();
+  if (whole || request_stopped_) {
+    owner_.on_forward_done(keep_alive_ && whole);
+    return Step::kOver;
+  }
+  // It takes no more once it has closed, or speaks out of turn.
+  const Step step = read_into(*upstream_, from_upstream_, upstream_ended_);
+  request_stopped_ = upstream_ended_ || step == Step::kMoved;
+  return request_stopped_ ? Step::kMoved : step;
 }
 
 Forward::Step Forward::read_response_head() {

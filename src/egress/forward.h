@@ -65,6 +65,7 @@ class Forward final : private net::StreamOwner {
   Step take_response_head(std::string_view head);
   Step take_interim(const net::ResponseHead& head);
   Step read_response_body();
+  Step finish_request();
   Step fail(Reason reason, std::string detail, int status = 0);
   Step cut();
   Step read_into(net::Stream& from, std::string& buffer, bool& ended);

@@ -172,6 +172,30 @@ TEST(Forward, AnEarlyAnswerReachesAClientThatIsStillSending) {
   EXPECT_EQ(peer.read_all(), "no");  // and closed: what would follow belongs to the body
 }
 
+TEST(Forward, AWholeAnswerEndsNoRequestThatTheUpstreamStillTakes) {
+  const std::string body(size_t{8} << 20U, 'b');  // more than the lingering close takes
+  Upstream upstream([&](Peer& peer) {
+    if (peer.read_head().starts_with("GET ")) {
+      peer.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnext");
+      return;
+    }
+    peer.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nearly");
+    EXPECT_EQ(peer.read(body.size()), body);
+  });
+  World world;
+  world.allow_upstream("ok.example", upstream);
+  world.start();
+  Peer peer = world.guest();
+  const std::string target = "ok.example:" + std::to_string(upstream.port());
+  ASSERT_TRUE(peer.send("POST http://" + target + "/ HTTP/1.1\r\nHost: " + target +
+                        "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n"));
+  EXPECT_TRUE(peer.read_head().starts_with("HTTP/1.1 200 "));
+  EXPECT_EQ(peer.read(5), "early");
+  ASSERT_TRUE(peer.send(body + get(target))) << "the connection goes on";
+  EXPECT_TRUE(peer.read_head().starts_with("HTTP/1.1 200 "));
+  EXPECT_EQ(peer.read(4), "next");
+}
+
 TEST(Forward, UpgradesToAWebSocketBothWays) {
   Upstream upstream([](Peer& peer) {
     const std::string head = peer.read_head();

@@ -191,7 +191,8 @@ TEST(HookRelay, TakesNothingFromAGrantAndADenialWins) {
   world.allow("127.0.0.1:" + std::to_string(control.upstream.port()));
   world.start();
   const std::string host = control.authority();
-  EXPECT_EQ(status_of(world.ask("GET http://" + host + "/api HTTP/1.1\r\nHost: " + host + "\r\n\r\n")), "HTTP/1.1 200");
+  const std::string request = "GET http://" + host + "/api HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n";
+  EXPECT_EQ(status_of(world.ask(request)), "HTTP/1.1 200");
   world.stop();
   EXPECT_EQ(control.heads[0].find("s3cret"), std::string::npos);
 
