@@ -20,7 +20,7 @@ namespace belljar::egress::testing {
 
 class ProxyProcess {
  public:
-  // Forks, so the test must have no thread yet. The process waits for begin().
+  // Forks, so no thread of the test may be at work. The process waits for begin().
   ProxyProcess(const World& world, const base::Fd& listener) {
     std::array<int, 2> ends{};
     EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
