@@ -212,6 +212,12 @@ constexpr const char* kSshThroughSocks =
     "timeout 20 ssh -F none -p 2222 -i key -l $ACCOUNT -o BatchMode=yes -o StrictHostKeyChecking=yes "
     "-o UserKnownHostsFile=known_hosts -o ProxyCommand=\"node client.js socks http://%h:%p/\" $HOST";
 
+// For programs that can be told of another address only: $HOST's port there.
+std::string forwarded(const std::string& port, const std::string& script) {
+  return "rm -f forward; node client.js forward http://$HOST:" + port +
+         "/ >forward & until grep -qs listening forward; do sleep 0.05; done\n" + script + "; kill $!";
+}
+
 // The same as those that read the variables, by name alone.
 std::vector<Client> clients_without_proxy() {
   return {
@@ -284,7 +290,10 @@ std::vector<Client> clients() {
           "printf 'GET / HTTP/1.0\\r\\n\\r\\n' | timeout 20 openssl s_client -quiet -verify_return_error -CAfile $CA "
           "-proxy $PROXY -connect $HOST:443 -servername $HOST",
           false},
-      Client{"ssh_through_socks", kSshThroughSocks, true, false, false, true}};
+      Client{"ssh_through_socks", kSshThroughSocks, true, false, false, true},
+      Client{"psql_through_socks", forwarded("5432", "timeout 20 psql -h 127.0.0.1 -U nobody -Atc 'select 1' postgres"),
+             true, false},
+      Client{"redis_through_socks", forwarded("6379", "timeout 20 redis-cli -h 127.0.0.1 ping"), true, false}};
 }
 
 INSTANTIATE_TEST_SUITE_P(Matrix, EachClientTest, ::testing::ValuesIn(clients()),
