@@ -1,9 +1,10 @@
 // Ordinary clients, as they come, against an allowed and a denied host. Both hosts are there and one machine; only the
-// rules tell them apart.
+// rules tell them apart. Of shared/cases/egress.md: E2, E3, E4, E11, E12 and E13.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -27,10 +28,10 @@ constexpr const char* kMarker = "hello-from-the-host";
 struct Client {
   const char* name;
   // For /bin/sh in the guest, with $URL (no slash at its end), $HOST and $PROXY (the way out, without scheme).
-  const char* script;
+  std::string script;
   bool http = true;
   bool https = true;
-  bool no_proxy = false;  // knows no proxy, or is told of none: goes by the name of its host
+  bool no_proxy = false;  // knows no proxy, or is told of none: goes by the name of its host, and all others cannot
   bool sshd = false;      // wants one
   bool grpc = false;      // wants grpc.js as a server, and the packages for it
 };
@@ -62,15 +63,15 @@ git branch hello-from-the-host && cd ..
 git clone -q --bare repo repo.git && git -C repo.git update-server-info
 )"},
               .cwd = temp_.path()});
-    write_policy();
+    write_policy("auto");
     servers_ = std::make_unique<Process>(hosts_.start(
         {.argv = {"node", std::string(BELLJAR_TESTS_DIR) + "/clients/servers.js", TestHosts::kInternet, temp_.path()},
          .err = Stream::from(STDERR_FILENO)}));
     ASSERT_EQ(servers_->read_line(), "ready");
   }
 
-  void write_policy() const {
-    write_file(work_ + "/policy.toml", R"([isolation]
+  void write_policy(const std::string& transparent) const {
+    write_file(work_ + "/policy.toml", "[isolation]\ntransparent = \"" + transparent + "\"\n" + R"(
 allow_hosts = ["allowed.test", "allowed.test:50052", { host = "allowed.test", ports = [2222, 5432, 6379, 50051], tls = "any" }]
 )");
   }
@@ -173,6 +174,8 @@ class EachClientTest : public ClientsTest, public ::testing::WithParamInterface<
 
 TEST_P(EachClientTest, ReachesTheAllowedHostOnly) {
   const Client& client = GetParam();
+  // Whoever is told of the proxy and goes another way finds none, and the other way round.
+  write_policy(client.no_proxy ? "required" : "off");
   if (client.sshd) start_sshd();
   if (client.grpc) {
     ASSERT_NO_FATAL_FAILURE(start_grpc());
@@ -198,6 +201,9 @@ constexpr const char* kGo =
     "export GOPATH=$PWD/go GOCACHE=$PWD/go-cache GOPROXY=$URL/go GONOSUMDB='*' GONOSUMCHECK=1 GOFLAGS=-mod=mod\n"
     "printf 'module x.test/x\\n' > go.mod; /usr/bin/go list -m -versions example.test/greeting";
 
+constexpr const char* kNoProxyForAll =
+    "export HTTP_PROXY=http://$PROXY HTTPS_PROXY=http://$PROXY NO_PROXY='*' no_proxy='*'\n";
+
 // The keys prove on both sides who speaks.
 constexpr const char* kSsh =
     "timeout 20 ssh -F none -p 2222 -i key -l $ACCOUNT -o BatchMode=yes -o StrictHostKeyChecking=yes "
@@ -205,6 +211,12 @@ constexpr const char* kSsh =
 constexpr const char* kSshThroughSocks =
     "timeout 20 ssh -F none -p 2222 -i key -l $ACCOUNT -o BatchMode=yes -o StrictHostKeyChecking=yes "
     "-o UserKnownHostsFile=known_hosts -o ProxyCommand=\"node client.js socks http://%h:%p/\" $HOST";
+
+// For programs that can be told of another address only: $HOST's port there.
+std::string forwarded(const std::string& port, const std::string& script) {
+  return "rm -f forward; node client.js forward http://$HOST:" + port +
+         "/ >forward & until grep -qs listening forward; do sleep 0.05; done\n" + script + "; kill $!";
+}
 
 // The same as those that read the variables, by name alone.
 std::vector<Client> clients_without_proxy() {
@@ -230,7 +242,8 @@ std::vector<Client> clients_without_proxy() {
       Client{"grpc", "node grpc.js call $HOST:50052 $CA", false, true, true, false, true},
       Client{"grpc_in_clear_text", "node grpc.js call $HOST:50051", true, false, true, false, true},
       Client{"jvm", "/usr/bin/java Client.java $URL/ $CA", true, true, true},
-      Client{"go", kGo, false, true, true},
+      Client{"go", kGo, true, true, true},
+      Client{"go_that_is_told_to_use_no_proxy", std::string(kNoProxyForAll) + kGo, true, true, true},
       Client{
           "openssl",
           "printf 'GET / HTTP/1.0\\r\\n\\r\\n' | timeout 20 openssl s_client -quiet -verify_return_error -CAfile $CA "
@@ -271,13 +284,16 @@ std::vector<Client> clients() {
              false, true, false, false, true},
       Client{"grpc_in_clear_text", "node grpc.js call $HOST:50051", true, false, false, false, true},
       Client{"jvm", "/usr/bin/java Client.java $URL/ $CA"},
-      Client{"go", kGo, false},
+      Client{"go", kGo},
       Client{
           "openssl",
           "printf 'GET / HTTP/1.0\\r\\n\\r\\n' | timeout 20 openssl s_client -quiet -verify_return_error -CAfile $CA "
           "-proxy $PROXY -connect $HOST:443 -servername $HOST",
           false},
-      Client{"ssh_through_socks", kSshThroughSocks, true, false, false, true}};
+      Client{"ssh_through_socks", kSshThroughSocks, true, false, false, true},
+      Client{"psql_through_socks", forwarded("5432", "timeout 20 psql -h 127.0.0.1 -U nobody -Atc 'select 1' postgres"),
+             true, false},
+      Client{"redis_through_socks", forwarded("6379", "timeout 20 redis-cli -h 127.0.0.1 ping"), true, false}};
 }
 
 INSTANTIATE_TEST_SUITE_P(Matrix, EachClientTest, ::testing::ValuesIn(clients()),
@@ -285,13 +301,45 @@ INSTANTIATE_TEST_SUITE_P(Matrix, EachClientTest, ::testing::ValuesIn(clients()),
 INSTANTIATE_TEST_SUITE_P(ByName, EachClientTest, ::testing::ValuesIn(clients_without_proxy()),
                          [](const auto& each) { return std::string(each.param.name); });
 
+// E2: an address is no other spelling of an allowed host, and needs a rule of its own.
+TEST_F(ClientsTest, AnAddressNeedsARuleOfItsOwn) {
+  const std::string before = read_text(temp_ / "log");
+  const Output output = sealed_client(
+      "for host in 45.45.45.2 '[2606:4545::2]' 757935362 0x2d2d2d02 055.055.055.2; do\n"
+      "curl -sS -g -k --max-time 20 -o /dev/null -w '%{http_connect}\\n' https://$host/; done 2>&1",
+      "", "");
+  EXPECT_EQ(denials().contains("45.45.45.2") && denials().contains("2606:4545::2"), true) << denials();
+  EXPECT_EQ(std::ranges::count(output.out, '\n'), 10) << output.out << "an answer and a complaint each";
+  EXPECT_EQ(read_text(temp_ / "log"), before) << output.out;
+  write_file(work_ + "/policy.toml", "[isolation]\nallow_hosts = [\"45.45.45.2\"]\n");
+  EXPECT_THAT(sealed_client("curl -sS --max-time 20 http://45.45.45.2/", "", "").out, HasSubstr(kMarker));
+}
+
+// E3 and E4: what does not name the host of its tunnel gets no further than the proxy.
+TEST_F(ClientsTest, ATunnelIsForTheHostItWasOpenedFor) {
+  const std::string ask =
+      "printf 'GET / HTTP/1.0\\r\\n\\r\\n' | timeout 20 openssl s_client -quiet -CAfile $CA -proxy "
+      "$PROXY -connect allowed.test:443 ";
+  const std::string before = read_text(temp_ / "log");
+  for (const auto& [script, reason] :
+       {std::pair{ask + "-servername denied.test", "sni_mismatch"}, std::pair{ask + "-noservername", "no_sni"},
+        std::pair{std::string("curl -sS --max-time 20 -p http://allowed.test:443/"), "not_tls"}}) {
+    const Output output = sealed_client(script, "", "");
+    EXPECT_THAT(output.out + output.err, Not(HasSubstr(kMarker))) << script;
+    EXPECT_THAT(denials(), HasSubstr(reason)) << script << output.out << output.err;
+  }
+  EXPECT_EQ(read_text(temp_ / "log"), before);
+  const Output named = sealed_client(ask + "-servername allowed.test", "", "");
+  EXPECT_THAT(named.out, HasSubstr(kMarker)) << named.err;
+}
+
 TEST_F(ClientsTest, SshWithoutARuleForAnyProtocolGetsNowhere) {
   write_file(work_ + "/policy.toml", "[isolation]\nallow_hosts = [\"allowed.test:22\"]\n");
   const Output output = sealed_client("node client.js socks http://allowed.test:22/ </dev/null", "", "");
   EXPECT_THAT(output.out, Not(HasSubstr(kMarker)));
 }
 
-// A server inside the guest is the guest's own; one on the host's loopback is nobody's without a grant.
+// E11: a server inside the guest is the guest's own; one on the host's loopback is nobody's without a grant.
 TEST_F(ClientsTest, LocalhostIsTheGuestsOwn) {
   const Output output = sealed_client(
       "node -e 'require(\"http\").createServer((q, a) => a.end(\"inside\")).listen(8125, () => console.log(\"up\"))' "

@@ -85,6 +85,7 @@ TEST_F(KillTest, NoticesWhatIsLeft) {
   EXPECT_TRUE(everything_gone());
 }
 
+// With the launcher the proxy is gone: E14 of shared/cases/egress.md.
 TEST_F(KillTest, ARunningGuestDiesWithItsLauncher) {
   Command command = sealed_script(work_.path(), "trap '' TERM HUP; setsid " + marker_ + " & echo ready; " + marker_);
   Process process(command);

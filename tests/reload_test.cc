@@ -1,4 +1,4 @@
-// Rules that change while a session runs, judged from inside the guest.
+// Rules that change while a session runs, judged from inside the guest: shared/cases/egress.md, E17.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-// Programs that know no proxy, judged from inside the guest: what they reach, and what they do not.
+// Programs that know no proxy, judged from inside the guest: what they reach, and what they do not. Of
+// shared/cases/egress.md: E3, E12 and E18.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -136,10 +137,14 @@ TEST_F(TransparentTest, NodeReachesAllowedHostsByNameAndNoOthers) {
   EXPECT_THAT(denials(), HasSubstr("allowed.test:8443 port_not_allowed --allow-host allowed.test:8443\n"));
 }
 
+// E18: a client of QUIC hears at once that there is none, and takes TCP.
 TEST_F(TransparentTest, DatagramsFindNobodyAndSayIt) {
   auto found =
-      ask("quic=udp://198.18.0.1:443 quic6=udp://[fd53::1]:443 out=udp://45.45.45.2:443 "
-          "out6=udp://[2606:4545::2]:443 multicast=udp://224.0.0.251:5353");
+      ask("named=udp://allowed.test:443 fallback=https://allowed.test/ quic=udp://198.18.0.1:443 "
+          "quic6=udp://[fd53::1]:443 out=udp://45.45.45.2:443 out6=udp://[2606:4545::2]:443 "
+          "multicast=udp://224.0.0.251:5353");
+  EXPECT_EQ(found["named"], "named ECONNREFUSED");
+  EXPECT_EQ(found["fallback"], "fallback from allowed.test");
   EXPECT_EQ(found["quic"], "quic ECONNREFUSED");
   EXPECT_EQ(found["quic6"], "quic6 ECONNREFUSED");
   EXPECT_EQ(found["out"], "out ENETUNREACH");
@@ -213,9 +218,10 @@ TEST_F(TransparentTest, RequiredIsNoLaunchWhereTheKernelCannot) {
 
 TEST_F(TransparentTest, OffMeansOff) {
   write_file(home_ + "/policy.toml", "[isolation]\nallow_hosts = [\"allowed.test\"]\ntransparent = \"off\"\n");
-  auto found = ask("name=https://allowed.test/ synthetic=http://198.18.0.1/");
+  auto found = ask("name=https://allowed.test/ synthetic=http://198.18.0.1/ quic=udp://45.45.45.2:443");
   EXPECT_EQ(found["name"], "name EAI_AGAIN");
   EXPECT_EQ(found["synthetic"], "synthetic ENETUNREACH");
+  EXPECT_EQ(found["quic"], "quic ENETUNREACH");
 }
 
 }  // namespace

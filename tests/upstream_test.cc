@@ -1,5 +1,5 @@
 // A host that reaches the net by an HTTP proxy only, which wants credentials: the guest goes the same way and never
-// sees them.
+// sees them (shared/cases/egress.md, E16).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,11 +46,11 @@ class UpstreamTest : public ::testing::Test {
     internet_ = std::make_unique<Process>(hosts_.start({.argv = {"node", "-e", kProxy}}));
     ASSERT_EQ(internet_->read_line(), "up");
   }
-  Output session(const std::string& script, const std::string& credentials = "user:s3cret@") {
-    write_file(
-        home_ + "/p.toml",
-        "[isolation]\nupstream_proxy = \"environment\"\nallow_hosts = [\"far.test\", { host = \"any.test:22\", tls "
-        "= \"any\" }]\n");
+  Output session(const std::string& script, const std::string& credentials = "user:s3cret@",
+                 const std::string& setting = "upstream_proxy = \"environment\"\n") {
+    write_file(home_ + "/p.toml", "[isolation]\n" + setting +
+                                      "allow_hosts = [\"far.test\", { host = \"any.test:22\", tls "
+                                      "= \"any\" }]\n");
     Command command = sealed_script(work_, script, {"--policy", home_ + "/p.toml", "--report", temp_ / "end.json"});
     command.argv[0] = home_ + "/bin/belljar";
     command.env["HOME"] = home_;
@@ -85,6 +85,18 @@ TEST_F(UpstreamTest, TheGuestNeverSeesTheCredentials) {
   EXPECT_THAT(all, HasSubstr("proxied"));
   EXPECT_THAT(all, Not(HasSubstr("s3cret")));
   EXPECT_THAT(all, Not(HasSubstr("dXNlcjpzM2NyZXQ")));
+}
+
+TEST_F(UpstreamTest, WithoutTheSettingItIsNeitherUsedNorSeen) {
+  const Output output = session(
+      "env; cat /proc/[0-9]*/environ | tr '\\0' '\\n'; curl -sS --max-time 20 -w '%{http_code}\\n' http://far.test/",
+      "user:s3cret@", "");
+  EXPECT_THAT(output.out, HasSubstr("resolve_failed"));
+  EXPECT_THAT(output.out, HasSubstr("502\n"));
+  const std::string all = output.out + output.err + read_text(temp_ / "end.json");
+  EXPECT_THAT(all, Not(HasSubstr("proxied")));
+  EXPECT_THAT(all, Not(HasSubstr("s3cret")));
+  EXPECT_THAT(all, Not(HasSubstr("3128")));
 }
 
 TEST_F(UpstreamTest, WrongCredentialsAreABadGateway) {

@@ -1,4 +1,4 @@
-// The rules of the way out as a person says them, judged from inside the guest.
+// The rules of the way out as a person says them, judged from inside the guest. Of shared/cases/egress.md: E11 and E14.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

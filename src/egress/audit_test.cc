@@ -125,7 +125,8 @@ TEST(Audit, AChainHasOneWriterAndAWholeEnd) {
   EXPECT_TRUE(broken.error().message().contains("its last line is not the whole end of a chain"));
 }
 
-// A disk that is full, as a limit on the size of files (setrlimit(2): EFBIG, with SIGXFSZ ignored).
+// E14 of shared/cases/egress.md: a disk that is full, as a limit on the size of files (setrlimit(2): EFBIG, with
+// SIGXFSZ ignored).
 class FullDisk {
  public:
   explicit FullDisk(rlim_t size) {

@@ -1,25 +1,22 @@
 // The heaviest that a guest can do: bodies larger than any memory, heads without end, thousands of idle tunnels. The
 // proxy is a process of its own, as in a session, so that what is looked at is its memory; and somebody else is served
-// meanwhile.
+// meanwhile. shared/cases/egress.md, E13.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "egress/test_proxy.h"
 #include "egress/test_world.h"
 #include "net/hello_bytes.h"
 
@@ -34,6 +31,7 @@ namespace {
 
 using net::testing::hello_for;
 using testing::Peer;
+using testing::ProxyProcess;
 using testing::Upstream;
 using testing::World;
 
@@ -83,57 +81,6 @@ uint64_t discard(const Peer& peer, uint64_t size = UINT64_MAX) {
   }
   return got;
 }
-
-class ProxyProcess {
- public:
-  // Forks, so the test must have no thread yet. The process waits for begin().
-  ProxyProcess(const World& world, const base::Fd& listener) {
-    std::array<int, 2> ends{};
-    EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-    base::Fd wait(ends[0]);
-    begin_ = base::Fd(ends[1]);
-    pid_ = ::fork();
-    if (pid_ != 0) return;
-    begin_.reset();
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    char byte = 0;
-    if (::read(wait.get(), &byte, 1) < 0) ::_exit(1);
-    auto proxy = Proxy::create(base::Fd(::fcntl(listener.get(), F_DUPFD_CLOEXEC, 0)), world.options);
-    ::_exit(proxy && (*proxy)->run() ? 0 : 1);
-  }
-  ProxyProcess(const ProxyProcess&) = delete;
-  ProxyProcess& operator=(const ProxyProcess&) = delete;
-  ~ProxyProcess() { kill(); }
-
-  void begin() { begin_.reset(); }
-  void kill() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-    pid_ = -1;
-  }
-  // Bytes of anonymous memory.
-  [[nodiscard]] size_t memory() const {
-    std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
-    for (std::string line; std::getline(status, line);) {
-      if (line.starts_with("RssAnon:")) return std::stoul(line.substr(8)) << 10U;
-    }
-    ADD_FAILURE() << "no memory of a process that is gone";
-    return 0;
-  }
-  [[nodiscard]] size_t descriptors(std::string_view kind) const {
-    size_t out = 0;
-    for (const auto& each : std::filesystem::directory_iterator("/proc/" + std::to_string(pid_) + "/fd")) {
-      std::error_code gone;
-      if (std::filesystem::read_symlink(each.path(), gone).string().starts_with(kind)) ++out;
-    }
-    return out;
-  }
-
- private:
-  pid_t pid_ = -1;
-  base::Fd begin_;
-};
 
 // Of a session that allows one host, on every port.
 struct OneHost : World {

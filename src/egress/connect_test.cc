@@ -83,6 +83,7 @@ TEST(Connect, MayNameThisProxyInHost) {
   }
 }
 
+// E4 of shared/cases/egress.md.
 TEST(Connect, TakesAHelloInOneBytePieces) {
   Recorder recorder;
   World world;
@@ -125,7 +126,8 @@ TEST(Connect, TakesALargeHello) {
   EXPECT_EQ(recorder.received(), hello);
 }
 
-// What is refused inside a granted tunnel: nothing of it reaches the upstream, and the reason is on record.
+// What is refused inside a granted tunnel (E3 and E4 of shared/cases/egress.md): nothing of it reaches the upstream,
+// and the reason is on record.
 struct BadHello {
   const char* name;
   std::string bytes;
@@ -221,6 +223,7 @@ TEST(Connect, ADeniedPortNamesTheRuleThatCameNearest) {
   EXPECT_EQ(world.denied(), "port_not_allowed");
 }
 
+// E7 of shared/cases/egress.md.
 TEST(Connect, NothingAfterARefusedConnectIsInterpreted) {
   Upstream upstream(echo);
   World world;
@@ -301,6 +304,7 @@ TEST(Connect, MappedAndTranslatedAddressesAreRefused) {
   }
 }
 
+// E2 of shared/cases/egress.md.
 TEST(Connect, AnAddressIsReachedByARuleForThatAddressOnly) {
   Recorder recorder;
   World world;
@@ -362,6 +366,7 @@ struct SilentHost {
   }
 };
 
+// E15 of shared/cases/egress.md.
 TEST(Connect, AHostThatNeverAnswersIsGivenUp) {
   SilentHost silent;
   World world;
@@ -386,6 +391,7 @@ TEST(Connect, ASilentAddressDoesNotHoldUpTheNext) {
   EXPECT_GE(world.tunnel("ok.example:" + std::to_string(silent.port)).fd(), 0);
 }
 
+// E8 of shared/cases/egress.md.
 TEST(Connect, ClientsThatDawdleHurtNobodyAndAreClosed) {
   Upstream upstream(echo);
   World world;
@@ -434,7 +440,8 @@ TEST(Connect, AGuestHasAConnectionCap) {
 #endif
 #endif
 #ifndef BELLJAR_NEEDS_DESCRIPTORS
-// More clients than the process may open descriptors for: they wait, at no cost, and are served.
+// More clients than the process may open descriptors for (E14 of shared/cases/egress.md): they wait, at no cost, and
+// are served.
 TEST(Connect, WithoutDescriptorsClientsWait) {
   Upstream upstream(echo);
   World world;
@@ -510,7 +517,7 @@ TEST(Connect, DescriptorsComeBackWhateverGoesWrong) {
   EXPECT_LE(least(before, 10'000), before);
 }
 
-// An upstream may fail in every way as often as it likes.
+// An upstream may fail in every way as often as it likes: E15 of shared/cases/egress.md.
 TEST(Connect, FiveThousandFailingUpstreamsLeaveNoDescriptor) {
   Upstream upstream([turn = std::make_shared<std::atomic<int>>(0)](Peer& peer) {
     switch ((*turn)++ % 4) {

@@ -231,6 +231,7 @@ TEST(Forward, AnUpgradeNobodyAskedForIsABadGateway) {
   EXPECT_TRUE(peer.read_all().starts_with("HTTP/1.1 502 "));
 }
 
+// E15 of shared/cases/egress.md.
 class ForwardBadResponse : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(ForwardBadResponse, IsABadGateway) {
@@ -324,7 +325,8 @@ TEST(Forward, LargeBodiesPassBothWaysWithinBoundedBuffers) {
   EXPECT_EQ(peer.read(large.size()), large);
 }
 
-// Events, long polls, uploads with pauses and sockets of the web live as long as both ends keep them.
+// Events, long polls, uploads with pauses and sockets of the web live as long as both ends keep them: E13 of
+// shared/cases/egress.md.
 TEST(Forward, WhatLastsIsHeldToNoDeadline) {
   const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(400)); };
   Upstream upstream([&](Peer& peer) {

@@ -1,4 +1,5 @@
-// Inputs meant to be read in two ways, and the one verdict each has. In every case nothing may reach an upstream.
+// Inputs meant to be read in two ways, and the one verdict each has. In every case nothing may reach an upstream. Of
+// shared/cases/egress.md: E2, E5 and E6.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -1,4 +1,5 @@
-// Rules that change while the proxy runs: what is still allowed lives on, and what is not is cut.
+// Rules that change while the proxy runs: what is still allowed lives on, and what is not is cut
+// (shared/cases/egress.md, E17).
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -249,6 +249,7 @@ TEST(RuleAddresses, AnAliasStaysDeniedWhenTheAnswerIsRemembered) {
   EXPECT_EQ(upstream.connections(), 0);
 }
 
+// E10 of shared/cases/egress.md.
 TEST(RuleAddresses, OfThreeHundredAddressesOnlyTheCheckedOneIsDialled) {
   Upstream upstream(answer_http);
   RuleWorld world("allow_hosts = [\"a.test:%P\", \"many.test:%P\"]", upstream);

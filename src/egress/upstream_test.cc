@@ -1,4 +1,4 @@
-// Hosts that are reached by way of another proxy.
+// Hosts that are reached by way of another proxy: shared/cases/egress.md, E16.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -159,6 +159,7 @@ bool allows(const char* rule, const char* host, uint16_t port) {
   return matches(parse_host_rule(rule, "").value(), canonical_host(host).value(), port);
 }
 
+// E1 of shared/cases/egress.md.
 TEST(HostRule, MatchesWhatItNamesAndNothingElse) {
   EXPECT_TRUE(allows("example.com", "example.com", 443));
   EXPECT_TRUE(allows("example.com", "EXAMPLE.COM.", 80));

@@ -1,4 +1,4 @@
-// Ways to anything but the proxy, and ways to spoil the proxy's port.
+// Ways to anything but the proxy, and ways to spoil the proxy's port (shared/cases/egress.md, E2 and E18).
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
@@ -159,6 +159,8 @@ const Attempt kAttempts[] = {
     {"socket-of-the-host", [] { return connect_unix(fact("socket"), false); }},
     {"raw-ip", [] { return socket_of(AF_INET, SOCK_RAW, IPPROTO_ICMP); }},
     {"raw-ip-6", [] { return socket_of(AF_INET6, SOCK_RAW, IPPROTO_ICMPV6); }},
+    {"ping", [] { return socket_of(AF_INET, SOCK_DGRAM, IPPROTO_ICMP); }},
+    {"ping-6", [] { return socket_of(AF_INET6, SOCK_DGRAM, IPPROTO_ICMPV6); }},
     {"packet", [] { return socket_of(AF_PACKET, SOCK_RAW, 0x0300); }},
     {"packet-high-bits", [] { return socket_of(AF_PACKET | (1L << 32), SOCK_RAW, 0x0300); }},
     {"packet-of-old", [] { return socket_of(AF_INET, SOCK_PACKET, 0x0300); }},

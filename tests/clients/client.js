@@ -4,6 +4,7 @@
 //   h2         HTTP/2 through CONNECT
 //   websocket  ws: by an upgrade through the proxy, wss: through CONNECT
 //   socks      no request: connects descriptors 0 and 1 to the URL's host and port by SOCKS5
+//   forward    the same for who connects to that port of the guest's own loopback; says so when it listens
 'use strict';
 const crypto = require('crypto');
 const http = require('http');
@@ -67,7 +68,7 @@ function websocket(options) {
   request.end();
 }
 
-function socks() {
+function socks(input, output, done) {
   const socket = net.connect(proxy.port, proxy.hostname);
   const name = Buffer.from(url.hostname);
   const ending = Buffer.from([port >> 8, port & 255]);
@@ -80,11 +81,11 @@ function socks() {
     if (got.length < 12) return;
     if (got[3] !== 0) fail(`SOCKS reply ${got[3]}`);
     socket.off('data', begin);
-    process.stdout.write(got.subarray(12));
-    socket.pipe(process.stdout);
-    process.stdin.pipe(socket);
+    output.write(got.subarray(12));
+    socket.pipe(output);
+    input.pipe(socket);
   });
-  socket.on('close', () => process.exit(0));
+  socket.on('close', done);
 }
 
 // Where a plain request is sent, and what it asks for there.
@@ -113,7 +114,12 @@ if (kind === 'request') {
     secured(['http/1.1'], (socket) => websocket({createConnection: () => socket, path: url.pathname}));
   }
 } else if (kind === 'socks') {
-  socks();
+  socks(process.stdin, process.stdout, () => process.exit(0));
+} else if (kind === 'forward') {
+  net.createServer((local) => {
+    local.on('error', () => {});
+    socks(local, local, () => local.destroy());
+  }).listen(port, '127.0.0.1', () => console.log('listening'));
 } else {
   fail('which client?');
 }
