@@ -193,10 +193,11 @@ TEST_F(HostCase, DatabasesLocksAndLinksWorkInTheWorkFolder) {
 // ---- H20: many launches at once, in one folder ----
 
 TEST_F(HostCase, AHundredLaunchesInOneFolderAreIndependent) {
-  constexpr int kMany = 100;
+  // Those on a target are four processes and two hashed programs each, and disturb the tests beside this one.
+  const int many = over_ssh() ? 25 : 100;
   std::vector<std::unique_ptr<Process>> all;
   std::vector<base::Fd> inputs;
-  for (int i = 0; i < kMany; ++i) {
+  for (int i = 0; i < many; ++i) {
     std::array<int, 2> ends{};
     ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
     const base::Fd input(ends[0]);
@@ -210,7 +211,7 @@ TEST_F(HostCase, AHundredLaunchesInOneFolderAreIndependent) {
   // All of them are there at a time.
   for (const auto& process : all) ASSERT_EQ(process->read_line(std::chrono::seconds(120)), "started");
   inputs.clear();
-  for (int i = 0; i < kMany; ++i) {
+  for (int i = 0; i < many; ++i) {
     const Output output = all[static_cast<size_t>(i)]->wait();
     EXPECT_EQ(output.code, i) << output.err;
     const std::string name = "made-" + std::to_string(i);
