@@ -248,6 +248,7 @@ TEST_F(SshCase, LanguageTerminalAndMaskTravelAndLongWordsArrive) {
 
 // Among the first ones there, too: each of them finds no programs and copies them.
 TEST_F(SshCase, LaunchesInOneFolderAreIndependent) {
+  ASSERT_EQ(run(belljar({"target", "check", "ssh:there"})).code, 0);
   std::vector<std::unique_ptr<Process>> all;
   std::vector<base::Fd> inputs;
   for (int i = 0; i < 8; ++i) {
