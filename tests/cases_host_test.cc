@@ -193,10 +193,14 @@ TEST_F(HostCase, DatabasesLocksAndLinksWorkInTheWorkFolder) {
 // ---- H20: many launches at once, in one folder ----
 
 TEST_F(HostCase, AHundredLaunchesInOneFolderAreIndependent) {
-  constexpr int kMany = 100;
+  // Those on a target are four processes and two hashed programs each, and disturb the tests beside this one.
+  const int many = over_ssh() ? 25 : 100;
+  if (over_ssh()) {
+    ASSERT_EQ(script("true").code, 0);
+  }
   std::vector<std::unique_ptr<Process>> all;
   std::vector<base::Fd> inputs;
-  for (int i = 0; i < kMany; ++i) {
+  for (int i = 0; i < many; ++i) {
     std::array<int, 2> ends{};
     ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
     const base::Fd input(ends[0]);
@@ -208,9 +212,10 @@ TEST_F(HostCase, AHundredLaunchesInOneFolderAreIndependent) {
     all.push_back(std::make_unique<Process>(command));
   }
   // All of them are there at a time.
-  for (const auto& process : all) ASSERT_EQ(process->read_line(std::chrono::seconds(120)), "started");
+  for (const auto& process : all)
+    ASSERT_EQ(process->read_line(std::chrono::seconds(120)), "started") << process->wait().err;
   inputs.clear();
-  for (int i = 0; i < kMany; ++i) {
+  for (int i = 0; i < many; ++i) {
     const Output output = all[static_cast<size_t>(i)]->wait();
     EXPECT_EQ(output.code, i) << output.err;
     const std::string name = "made-" + std::to_string(i);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -76,8 +77,13 @@ class DayTest : public ::testing::Test {
 
   Command as_person(Command command) {
     if (command.argv[0] == belljar_program()) command.argv[0] = home_ + "/bin/belljar";
-    command.env = {{"HOME", home_}, {"PATH", home_ + "/bin:/usr/local/bin:/usr/bin:/bin"}};
+    command.env = {{"HOME", home_}, {"PATH", way_there() + home_ + "/bin:/usr/local/bin:/usr/bin:/bin"}};
     return hosts_.as_caller(std::move(command));
+  }
+  // The ssh of a run on a target.
+  static std::string way_there() {
+    const char* loop = std::getenv("BELLJAR_TEST_LOOP");
+    return loop != nullptr ? loop + std::string("/bin:") : "";
   }
   Output inside(const std::string& script, const std::vector<std::string>& options = {}) {
     return run(as_person(sealed_script(work_, script, options)), std::chrono::seconds(60));
@@ -175,7 +181,7 @@ TEST_F(DayTest, ProgramsOfTheHomeAreThereAndCredentialsAreNot) {
                                   "mytool; linked; echo evil >~/.cargo/bin/mytool || echo refused; "
                                   "cat ~/.npmrc ~/.netrc ~/.pypirc ~/.cargo/credentials.toml ~/tools/secret; true");
   command = as_person(std::move(command));
-  command.env["PATH"] = home_ + "/.cargo/bin:" + home_ + "/.local/bin:/usr/bin:/bin";
+  command.env["PATH"] = way_there() + home_ + "/.cargo/bin:" + home_ + "/.local/bin:/usr/bin:/bin";
   const Output output = run(command);
   EXPECT_EQ(output.out, "my tool\na linked tool\nrefused\n") << output.err;
 }

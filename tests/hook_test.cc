@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "support/belljar.h"
+#include "support/everything.h"
 #include "support/host_service.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -130,13 +131,14 @@ TEST_F(HookTest, CallbacksReachTheControlHostByEveryWay) {
 }
 
 TEST_F(HookTest, TheGuestNeverSeesTheToken) {
-  const Output output = script(
-      "env; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'; find /run /tmp . -type f -exec cat {} + "
-      "2>/dev/null; curl -s -d '{}' \"$BELLJAR_HOOK_URL\"",
-      {"--report", work_ / "end.json"});
-  EXPECT_THAT(output.out, AllOf(HasSubstr("BELLJAR_HOOK_URL=http://hook.belljar/hook"), HasSubstr("control"),
-                                Not(HasSubstr(kToken))));
+  write_file(work_ / "before", "");
+  const Output output = script(everything_since("before") + "curl -s -d '{}' \"$BELLJAR_HOOK_URL\"");
+  for (const char* text : {"BELLJAR_HOOK_URL=http://hook.belljar/hook\n", kFoundEverywhere, "control"}) {
+    EXPECT_TRUE(output.out.contains(text)) << text << output.err;
+  }
+  EXPECT_FALSE(output.out.contains(kToken));
   EXPECT_THAT(control_.requests().at(0), HasSubstr(kToken));
+  EXPECT_EQ(script("true", {"--report", work_ / "end.json"}).code, 0);
   EXPECT_THAT(read_text(work_ / "end.json"), Not(HasSubstr(kToken)));
   EXPECT_THAT(script("true", {"--env", "CONTROL_TOKEN"}).err, HasSubstr("the guest would get it as CONTROL_TOKEN"));
 }
@@ -179,14 +181,15 @@ TEST_F(HookTokenTest, IsFreshForEachSessionAndTheControlHostsToRead) {
 }
 
 TEST_F(HookTokenTest, TheGuestNeverSeesIt) {
-  // Every file that it can read and that is not the system's, its own memory, and what it is answered.
-  const Output output = fresh("env; cat '" + file() +
-                                  "' 2>&1; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'; "
-                                  "find /run /tmp /dev/shm . -type f -exec cat {} + 2>/dev/null; "
-                                  "curl -s -i -d '{}' \"$BELLJAR_HOOK_URL\"",
-                              {"--report", files_ / "end.json"});
+  // The token's own file, all that can be read, and what the hook is answered.
+  write_file(work_ / "before", "");
+  const Output output =
+      fresh("cat '" + file() + "' 2>&1; " + everything_since("before") + "curl -s -i -d '{}' \"$BELLJAR_HOOK_URL\"",
+            {"--report", files_ / "end.json"});
   ASSERT_EQ(token().size(), 64U);
-  EXPECT_THAT(output.out, AllOf(HasSubstr("BELLJAR_HOOK_URL="), HasSubstr("No such file"), HasSubstr("control")));
+  for (const char* text : {"BELLJAR_HOOK_URL=", "No such file", kFoundEverywhere, "control"}) {
+    EXPECT_TRUE(output.out.contains(text)) << text << output.err;
+  }
   EXPECT_FALSE(output.out.contains(token()));
   EXPECT_FALSE(output.err.contains(token()));
   EXPECT_FALSE(read_text(files_ / "end.json").contains(token()));
@@ -248,8 +251,11 @@ TEST_F(HookTest, NothingElseOfThatHostIsReached) {
                                "/hook 2>&1; "
                                "curl -sS --max-time 20 --noproxy '*' -d x http://hook.belljar/api 2>&1; "
                                "curl -sSk --max-time 20 --noproxy '*' https://hook.belljar:80/hook 2>&1; true");
-  EXPECT_THAT(direct.out, AllOf(HasSubstr("onnect"), HasSubstr("method_not_allowed"), HasSubstr("path_not_allowed"),
-                                Not(HasSubstr("control"))));
+  EXPECT_THAT(direct.out, AllOf(HasSubstr("onnect"), Not(HasSubstr("control"))));
+  // The bwrap tier leads nobody there who knows no proxy.
+  for (const char* reason : {"method_not_allowed", "path_not_allowed"}) {
+    EXPECT_EQ(direct.out.contains(reason), !by_bubblewrap()) << reason;
+  }
   EXPECT_THAT(control_.requests(), IsEmpty());
 }
 

@@ -145,8 +145,10 @@ TEST_F(LayoutTest, WorksWithAStoreAndAProfile) {
       "mount --rbind /usr $M/nix/store/abc-tools; ln -s /nix/store/abc-tools/bin/sh $M/bin/sh; "
       "mount --bind /usr/lib64 $M/lib64; mount --bind /usr/lib $M/lib; "
       "ln -s /nix/store/abc-tools $M/nix/var/nix/profiles/per-user/me/profile; ln -s /nowhere $M/run/current-system; "
-      "ln -s /nix/var/nix/profiles/per-user/me/profile $M/home/me/.nix-profile; enter; "
-      "export PATH=$W:/run/current-system/sw/bin:/home/me/.nix-profile/bin:/nix/store/abc-tools/bin:/bin; "
+      "ln -s /nix/var/nix/profiles/per-user/me/profile $M/home/me/.nix-profile; "
+      "sed -i 's|:/bin/bash$|:/bin/sh|' $M/etc/passwd; enter; "
+      "export SHELL=/bin/sh BELLJAR_TEST_USR=/nix/store/abc-tools; "
+      "export PATH=${L:+$L/bin:}$W:/run/current-system/sw/bin:/home/me/.nix-profile/bin:/nix/store/abc-tools/bin:/bin; "
       "sealed -- /bin/sh -c 'echo started; ls -d /usr/bin /bin/bash' ; sealed -- /bin/bash -c true; echo code $?");
   EXPECT_THAT(output.out, StartsWith("started\n")) << output.err;
   EXPECT_THAT(output.out, HasSubstr("code 127\n"));

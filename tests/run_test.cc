@@ -83,8 +83,9 @@ TEST_F(RunTest, PassesAGigabyteUnchanged) {
   const std::string make =
       "openssl enc -aes-128-ctr -nosalt -K 00 -iv 00 -in /dev/zero 2>/dev/null | head -c 1073741824";
   const std::string plain = must_run({.argv = {"sh", "-c", make + " | sha256sum"}});
-  const std::string through = must_run(
-      {.argv = {"sh", "-c", make + " | " + belljar_program() + " run -- cat | sha256sum"}, .cwd = work_.path()});
+  Command command = sealed(work_.path(), {"cat"});
+  command.argv.insert(command.argv.begin(), {"sh", "-c", make + " | \"$@\" | sha256sum", "sh"});
+  const std::string through = must_run(command);
   EXPECT_EQ(through, plain);
 }
 
@@ -122,9 +123,9 @@ TEST_F(RunTest, WritesErrorsInOrderIntoOnePipe) {
 }
 
 TEST_F(RunTest, AReaderThatGoesEndsTheWriter) {
-  const Output output =
-      run({.argv = {"bash", "-c", belljar_program() + " run -- yes | head -n 1; echo ${PIPESTATUS[0]}"},
-           .cwd = work_.path()});
+  Command command = sealed(work_.path(), {"yes"});
+  command.argv.insert(command.argv.begin(), {"bash", "-c", "\"$@\" | head -n 1; echo ${PIPESTATUS[0]}", "bash"});
+  const Output output = run(command);
   EXPECT_EQ(output.out, "y\n141\n") << output.err;
 }
 

@@ -23,13 +23,18 @@ constexpr std::string_view kCheck =
     "echo user_namespaces=$(cat /proc/sys/user/max_user_namespaces 2>/dev/null); "
     "for t in sha256sum mktemp head tail mv bwrap docker; do command -v $t >/dev/null 2>&1 && echo tool=$t; done; "
     "echo end=";
-// The folder's name, and of each program its name, hash, first byte (from 1) and size in what comes in.
+// The folder's name, and of each program its name, hash, first byte (from 1) and size in what comes in. Launches that
+// copy at the same time leave the first one's folder as it is: they may be about to execute what is in it.
 constexpr std::string_view kCopy =
     "umask 077; p=\"${XDG_CACHE_HOME:-$HOME/.cache}/belljar/programs\"; n=$1; shift; mkdir -p \"$p\" && "
     "t=$(mktemp -d \"$p/new.XXXXXX\") && cat >\"$t/all\" || exit 1; "
-    "while [ $# -gt 0 ]; do tail -c +$3 \"$t/all\" | head -c $4 >\"$t/$1\" && chmod 755 \"$t/$1\" && "
-    "h=$(sha256sum <\"$t/$1\") && [ \"${h%% *}\" = $2 ] || exit 1; shift 4; done; "
-    "rm \"$t/all\" && rm -rf \"$p/$n\" && mv \"$t\" \"$p/$n\"";
+    "w() { while [ $# -gt 0 ]; do tail -c +$3 \"$t/all\" | head -c $4 >\"$t/$1\" && chmod 755 \"$t/$1\" || return 1; "
+    "shift 4; done; }; "
+    "g() { d=$1; shift; while [ $# -gt 0 ]; do [ -r \"$d/$1\" ] && h=$(sha256sum <\"$d/$1\") && "
+    "[ \"${h%% *}\" = $2 ] || return 1; shift 4; done; }; "
+    "w \"$@\" && g \"$t\" \"$@\" && rm \"$t/all\" || { rm -rf \"$t\"; exit 1; }; mv -T \"$t\" \"$p/$n\" 2>/dev/null && "
+    "exit 0; "
+    "g \"$p/$n\" \"$@\" && { rm -rf \"$t\"; exit 0; }; rm -rf \"$p/$n\" && mv \"$t\" \"$p/$n\"";
 // The folder's name and four hashes. 3 to 6 become the programs' descriptors, what is executed being 3; the last two
 // programs need not be there.
 constexpr std::string_view kStart =

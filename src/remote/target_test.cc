@@ -56,6 +56,21 @@ TEST(Ssh, IsToldThatNothingMayReachBack) {
             (std::vector<std::string>{"--", "me@host", "exec x"}));
 }
 
+TEST(Ssh, KnowsWhatItWouldDoForOthers) {
+  const auto configured = [](const std::string& master, const std::string& path, const std::string& persist) {
+    return master_of("host far\nport 22\n" + master + path + "sendenv LANG\n" + persist);
+  };
+  constexpr const char* kPath = "controlpath /home/me/.ssh/master\n";
+  EXPECT_EQ(configured("controlmaster auto\n", kPath, "controlpersist no\n"), Master::kForeground);
+  EXPECT_EQ(configured("controlmaster true\n", kPath, "controlpersist no\n"), Master::kForeground);
+  EXPECT_EQ(configured("controlmaster ask\n", kPath, "controlpersist yes\n"), Master::kPersistent);
+  EXPECT_EQ(configured("controlmaster auto\n", kPath, "controlpersist 600\n"), Master::kPersistent);
+  EXPECT_EQ(configured("controlmaster auto\n", "", "controlpersist 600\n"), Master::kNone);
+  EXPECT_EQ(configured("controlmaster false\n", kPath, "controlpersist no\n"), Master::kNone);
+  EXPECT_EQ(configured("", "", ""), Master::kUnknown);
+  EXPECT_EQ(master_of(""), Master::kUnknown);
+}
+
 // What login shells of any kind read alike: see quote().
 TEST(Ssh, TheScriptsHoldNothingThatShellsReadDifferently) {
   for (const std::string_view script : {check_script(), copy_script(), start_script()}) {

@@ -14,11 +14,14 @@ void write_program(const std::string& path, const std::string& script) {
   ::chmod(path.c_str(), 0755);
 }
 
-// sshd wants a folder of its own in /run, which a machine without a running one need not have.
+// sshd wants a folder of its own in /run, which a machine without a running one need not have. $BELLJAR_TEST_USR is
+// where a host of another shape has what is in /usr elsewhere; its sshd would have its own notion of PATH.
 std::string serve(const std::string& folder) {
   const std::string sshd =
       "set -- \"HOME=$HOME\"; for v in XDG_STATE_HOME XDG_CACHE_HOME XDG_CONFIG_HOME; do eval \"x=\\${$v-}\"; "
-      "[ -z \"$x\" ] || set -- \"$@\" \"$v=$x\"; done; exec /usr/sbin/sshd -i -f " +
+      "[ -z \"$x\" ] || set -- \"$@\" \"$v=$x\"; done; [ -z \"${BELLJAR_TEST_USR-}\" ] || set -- \"$@\" "
+      "\"PATH=$PATH\"; "
+      "exec \"${BELLJAR_TEST_USR:-/usr}/sbin/sshd\" -i -f " +
       folder + "/sshd_config -o \"SetEnv $*\"";
   if (::geteuid() != 0) return sshd + "\n";
   write_program(
@@ -46,7 +49,8 @@ SshLoop::SshLoop() {
                                          "/known_hosts\n  HostKeyAlias loop\n  StrictHostKeyChecking yes\n"
                                          "  LogLevel ERROR\n  ProxyCommand " +
                                          folder + "/bin/serve\n");
-  write_program(folder + "/bin/ssh", "exec /usr/bin/ssh -F " + folder + "/ssh_config \"$@\"\n");
+  write_program(folder + "/bin/ssh",
+                "exec \"${BELLJAR_TEST_USR:-/usr}/bin/ssh\" -F " + folder + "/ssh_config \"$@\"\n");
   write_program(folder + "/bin/serve", serve(folder));
   const std::string built = belljar_program().substr(0, belljar_program().rfind('/') + 1);
   for (const char* name : {"belljar", "belljar-guest", "belljar-notify", "belljar-tls"}) {

@@ -24,12 +24,14 @@ inline const std::string kMarker = "belljar-ssh-test-sleeper-of-" + std::to_stri
 // the target's account is hosts.home().
 class SshTest : public ::testing::Test {
  protected:
-  SshTest() : hosts_({"far.test"}, {{"near.test", TestHosts::kHost}}) {
+  // `sshd` is appended to the target's sshd_config(5).
+  explicit SshTest(const std::string& sshd = {}) : hosts_({"far.test"}, {{"near.test", TestHosts::kHost}}) {
     work_ = hosts_.home() + "/work";
     std::filesystem::create_directories(work_);
     sshd_ = std::make_unique<TestSshd>(hosts_, account_,
                                        "PermitUserEnvironment no\nAllowAgentForwarding yes\nAllowTcpForwarding yes\n"
-                                       "PermitTunnel yes\nClientAliveInterval 10\nClientAliveCountMax 2\n");
+                                       "PermitTunnel yes\nClientAliveInterval 10\nClientAliveCountMax 2\n" +
+                                           sshd);
     prepare_client();
     prepare_programs();
   }
