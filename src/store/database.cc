@@ -69,7 +69,8 @@ base::Result<Database> Database::open(const std::string& path, Access access) {
   const int code = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
   std::unique_ptr<sqlite3, Close> database(handle);
   if (code != SQLITE_OK) return failed("open the store", path, handle);
-  sqlite3_busy_timeout(handle, 2000);
+  // Each transaction waits for the disk, and a person may start many launches at once.
+  sqlite3_busy_timeout(handle, 15000);
   return Database(std::move(database));
 }
 
