@@ -57,10 +57,13 @@ Profile seeder_profile(const TaskStorage& storage, const Image& image, const Eng
                        const std::string& streams) {
   Profile out = common_profile(storage, image, info, "seeder");
   out.name = "belljar-task-" + storage.task + "-seeder";
-  const std::string from = std::string(kStreams) + "/";
+  // From its input: GNU's tar takes a file by its name for one that gives whole blocks at each read, and ends with
+  // "Unaligned block" where a FIFO had less for the moment.
+  const auto unpack = [](const char* stream, const char* into) {
+    return std::string("tar -x -p -f - -C ") + into + " <" + kStreams + "/" + stream;
+  };
   out.entrypoint = {"/bin/sh", "-c"};
-  out.command = {"tar -x -p -f " + from + kWorkStream + " -C " + kKeptWork + " && tar -x -p -f " + from + kGitStream +
-                 " -C " + kKeptGit};
+  out.command = {unpack(kWorkStream, kKeptWork) + " && " + unpack(kGitStream, kKeptGit)};
   add_volumes(storage, true, out);
   out.binds = {{streams, kStreams, false}};
   out.memory_bytes = page_rounded(bytes_of(storage) + kPerFile * (storage.work.files + storage.git.files) + kOwnMemory);
