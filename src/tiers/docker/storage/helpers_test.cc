@@ -10,6 +10,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -43,12 +44,27 @@ std::string content_of(const std::string& path) {
   return out.str();
 }
 
+bool within_ten_seconds(const std::function<bool()>& done) {
+  for (int i = 0; i < 10'000; ++i, ::poll(nullptr, 0, 1)) {
+    if (done()) return true;
+  }
+  return false;
+}
+
 // `first` bytes; the rest when the reader has taken these and has nothing.
 void write_in_two(const std::string& fifo, const std::string& text, size_t first) {
-  const base::Fd out(::open(fifo.c_str(), O_WRONLY | O_CLOEXEC));
-  ASSERT_TRUE(out);
+  base::Fd out;
+  const auto opens = [&] {
+    out = base::Fd(::open(fifo.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    return static_cast<bool>(out);
+  };
+  ASSERT_TRUE(within_ten_seconds(opens)) << "nobody reads it";
   ASSERT_EQ(::write(out.get(), text.data(), first), static_cast<ssize_t>(first));
-  for (int left = 1; left > 0; ::poll(nullptr, 0, 1)) ASSERT_EQ(::ioctl(out.get(), FIONREAD, &left), 0);
+  const auto taken = [&] {
+    int left = 1;
+    return ::ioctl(out.get(), FIONREAD, &left) == 0 && left == 0;
+  };
+  ASSERT_TRUE(within_ten_seconds(taken));
   const std::string rest = text.substr(first);
   EXPECT_EQ(::write(out.get(), rest.data(), rest.size()), static_cast<ssize_t>(rest.size()))
       << "it has stopped reading";
