@@ -32,6 +32,6 @@ namespace belljar::testing {
 [[nodiscard]] std::vector<std::string> processes_with(const std::string& marker);
 
 // Asks `done` again and again until it says yes (true) or `patience` ends (false).
-bool eventually(const std::function<bool()>& done, std::chrono::milliseconds patience = std::chrono::seconds(10));
+bool eventually(const std::function<bool()>& done, std::chrono::milliseconds patience = std::chrono::seconds(30));
 
 }  // namespace belljar::testing
