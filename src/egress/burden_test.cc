@@ -101,12 +101,13 @@ class BurdenTest : public ::testing::Test {
  protected:
   BurdenTest() { proxy.begin(); }
 
-  // One small exchange of somebody else's: served within the ten seconds that Peer waits.
+  // One small exchange of somebody else's: served within the thirty seconds that Peer waits.
   void expect_served(const Upstream& upstream) const {
     const std::string target = authority(upstream);
     Peer peer = world.guest();
     ASSERT_TRUE(peer.send("GET http://" + target + "/small HTTP/1.1\r\nHost: " + target + "\r\n\r\n"));
-    ASSERT_TRUE(peer.read_head().starts_with("HTTP/1.1 200 "));
+    const std::string head = peer.read_head();
+    ASSERT_TRUE(head.starts_with("HTTP/1.1 200 ")) << head << "errno " << peer.error();
     ASSERT_EQ(peer.read(2), "ok");
   }
   // Serves others while `work` lasts. How much more memory than before the proxy has had.

@@ -48,12 +48,12 @@ inline uint16_t port_of(const base::Fd& fd) {
   return net::local_endpoint(fd.get())->port;
 }
 
-// A blocking socket. Reads give up after ten seconds, so that a defect is a failure and not a hang.
+// A blocking socket. Reads give up after thirty seconds, so that a defect is a failure and not a hang.
 class Peer {
  public:
   Peer() = default;
   explicit Peer(base::Fd fd) : fd_(std::move(fd)) {
-    const timeval limit{.tv_sec = 10, .tv_usec = 0};
+    const timeval limit{.tv_sec = 30, .tv_usec = 0};
     ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     ::setsockopt(fd_.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   }
