@@ -50,10 +50,6 @@ class Person {
   QuestionMessage question_;
 };
 
-std::string authority(const std::string& host, const Upstream& upstream) {
-  return host + ":" + std::to_string(upstream.port());
-}
-
 Peer connect_to(World& world, const std::string& target) {
   Peer peer = world.guest();
   EXPECT_TRUE(peer.send("CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n\r\n"));
@@ -75,7 +71,7 @@ class AskTest : public ::testing::Test {
   Upstream upstream{echo};
   World world;
   Person person{world};
-  std::string target = authority("ask.example", upstream);
+  std::string target = upstream.at("ask.example");
 };
 
 TEST_F(AskTest, OnceIsForWhatWaits) {
@@ -84,14 +80,14 @@ TEST_F(AskTest, OnceIsForWhatWaits) {
   Peer two = connect_to(world, target);
   EXPECT_EQ(person.hear(), target);
   // The second may come after the answer; then it is asked about anew, so it is made to be there.
-  Peer marker = connect_to(world, authority("other.example", upstream));
-  EXPECT_EQ(person.hear(), authority("other.example", upstream));
+  Peer marker = connect_to(world, upstream.at("other.example"));
+  EXPECT_EQ(person.hear(), upstream.at("other.example"));
   person.say(Answer::kDeny);
   EXPECT_THAT(marker.read_all(), HasSubstr("person_denied"));
   EXPECT_TRUE(world.table.asked.empty());  // nothing was looked up
   // That answer was to the other question: the first has another number.
-  Peer third = connect_to(world, authority("third.example", upstream));
-  EXPECT_EQ(person.hear(), authority("third.example", upstream));
+  Peer third = connect_to(world, upstream.at("third.example"));
+  EXPECT_EQ(person.hear(), upstream.at("third.example"));
   person.say(Answer::kTimeout);
   EXPECT_THAT(third.read_all(), HasSubstr("nobody_answered"));
 }
@@ -138,7 +134,7 @@ TEST_F(AskTest, OnceOfAPlainRequestIsNotForTheNextOnItsConnection) {
     peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
   });
   world.start();
-  const std::string host = authority("ask.example", web);
+  const std::string host = web.at("ask.example");
   const std::string request = "GET http://" + host + "/ HTTP/1.1\r\nHost: " + host + "\r\n\r\n";
   Peer peer = world.guest();
   ASSERT_TRUE(peer.send(request + request));
@@ -197,8 +193,8 @@ TEST_F(AskTest, AClientThatIsGoneHurtsNobody) {
     EXPECT_EQ(person.hear(), target);
     gone.reset();
   }
-  Peer other = connect_to(world, authority("other.example", upstream));
-  EXPECT_EQ(person.hear(), authority("other.example", upstream));
+  Peer other = connect_to(world, upstream.at("other.example"));
+  EXPECT_EQ(person.hear(), upstream.at("other.example"));
   person.say(Answer::kSession);
   EXPECT_TRUE(works(other, "other.example"));
 }

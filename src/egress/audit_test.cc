@@ -180,7 +180,7 @@ TEST(Audit, WhenLinesAreRequiredAFullDiskAllowsNothingMore) {
   }
   pollfd wait{(*audit)->failure_fd(), POLLIN, 0};
   ASSERT_EQ(::poll(&wait, 1, 10'000), 1);
-  const std::string authority = "ok.example:" + std::to_string(upstream.port());
+  const std::string authority = upstream.at("ok.example");
   Peer peer = world.guest();
   ASSERT_TRUE(peer.send("CONNECT " + authority + " HTTP/1.1\r\nHost: " + authority + "\r\n\r\n"));
   EXPECT_TRUE(peer.read_head().starts_with("HTTP/1.1 503 Service Unavailable (belljar: audit_failed)"));
@@ -203,7 +203,7 @@ TEST(Audit, OneLineForEveryVerdictAndOneForTheEnd) {
   world.start();
   const std::string hello = net::testing::hello_for("ok.example");
   {
-    Peer peer = world.tunnel("ok.example:" + std::to_string(upstream.port()));
+    Peer peer = world.tunnel(upstream.at("ok.example"));
     ASSERT_TRUE(peer.send(hello));
     peer.end_writing();
     EXPECT_EQ(peer.read_all(), "12345");

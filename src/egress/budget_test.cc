@@ -60,7 +60,7 @@ TEST(Buffers, OfAllConnectionsTogetherAreBounded) {
   world.options.max_buffered = kMost;
   world.allow_upstream("ok.example", upstream);
   world.start();
-  const std::string authority = "ok.example:" + std::to_string(upstream.port());
+  const std::string authority = upstream.at("ok.example");
   const std::string request = "GET http://" + authority + "/ HTTP/1.1\r\nHost: " + authority + "\r\n";
   Peer tunnel = world.tunnel(authority);
   ASSERT_TRUE(tunnel.send(net::testing::hello_for("ok.example")));

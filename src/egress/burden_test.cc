@@ -103,7 +103,7 @@ class BurdenTest : public ::testing::Test {
 
   // One small exchange of somebody else's: served within the thirty seconds that Peer waits.
   void expect_served(const Upstream& upstream) const {
-    const std::string target = authority(upstream);
+    const std::string target = upstream.at("ok.example");
     Peer peer = world.guest();
     ASSERT_TRUE(peer.send("GET http://" + target + "/small HTTP/1.1\r\nHost: " + target + "\r\n\r\n"));
     const std::string head = peer.read_head();
@@ -131,7 +131,6 @@ class BurdenTest : public ::testing::Test {
     EXPECT_GT(served, 0U);
     return most - before;
   }
-  static std::string authority(const Upstream& upstream) { return "ok.example:" + std::to_string(upstream.port()); }
   static void answer_small(Peer& peer) { peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"); }
 
   base::Fd listener = testing::listen_on("127.0.0.1");
@@ -157,7 +156,7 @@ TEST_F(BurdenTest, TenGigabytesEachWayThroughATunnel) {
     sender.join();
   });
   const size_t memory = most_memory_during(upstream, [&] {
-    Peer peer = world.tunnel(authority(upstream));
+    Peer peer = world.tunnel(upstream.at("ok.example"));
     ASSERT_TRUE(peer.send(hello));
     ASSERT_EQ(peer.read(1), "\x15");
     std::thread sender([&] {
@@ -185,7 +184,7 @@ TEST_F(BurdenTest, AGigabyteEachWayOfPlainHttp) {
     sender.join();
   });
   const size_t memory = most_memory_during(upstream, [&] {
-    const std::string target = authority(upstream);
+    const std::string target = upstream.at("ok.example");
     Peer peer = world.guest();
     ASSERT_TRUE(peer.send("POST http://" + target + "/ HTTP/1.1\r\nHost: " + target + "\r\n" + length));
     std::thread sender([&] { EXPECT_TRUE(hole.pour_into(peer)); });
@@ -203,7 +202,7 @@ TEST_F(BurdenTest, AMegabyteOfHeadersFromSixtyFourAtOnce) {
     answer_small(peer);
   });
   const size_t memory = most_memory_during(upstream, [&] {
-    const std::string target = authority(upstream);
+    const std::string target = upstream.at("ok.example");
     const std::string head = "GET http://" + target + "/ HTTP/1.1\r\nHost: " + target + "\r\nX: ";
     const std::string megabyte(size_t{1} << 20U, 'x');
     std::vector<std::thread> guests;

@@ -15,13 +15,10 @@ namespace belljar::egress {
 namespace {
 
 using net::testing::hello_for;
+using testing::get;
 using testing::Peer;
 using testing::Upstream;
 using testing::World;
-
-std::string get(const std::string& authority) {
-  return "GET http://" + authority + "/ HTTP/1.1\r\nHost: " + authority + "\r\n\r\n";
-}
 
 // E1: what the rules say of a host, in whatever spelling it comes.
 TEST(EgressCases, OneCanonicalForm) {
@@ -92,7 +89,7 @@ TEST(EgressCases, AHalfCloseIsKeptEachWay) {
   World world;
   world.allow_upstream("ok.example", upstream);
   world.start();
-  const std::string target = "ok.example:" + std::to_string(upstream.port());
+  const std::string target = upstream.at("ok.example");
   Peer first = world.tunnel(target);
   ASSERT_TRUE(first.send(hello + "1last"));
   first.end_writing();
@@ -121,7 +118,7 @@ TEST(EgressCases, AnAbortedDownloadEndsAtTheServerToo) {
     World world;
     world.allow_upstream("ok.example", upstream);
     world.start();
-    const std::string target = "ok.example:" + std::to_string(upstream.port());
+    const std::string target = upstream.at("ok.example");
     Peer peer = tunnel ? world.tunnel(target) : world.guest();
     ASSERT_TRUE(peer.send(tunnel ? hello_for("ok.example") : get(target)));
     EXPECT_EQ(peer.read(size_t{1} << 20U).size(), size_t{1} << 20U);
@@ -142,7 +139,7 @@ TEST(EgressCases, AResetBeforeTheAnswerIsABadGateway) {
   world.allow_upstream("ok.example", upstream);
   world.start();
   Peer peer = world.guest();
-  ASSERT_TRUE(peer.send(get("ok.example:" + std::to_string(upstream.port()))));
+  ASSERT_TRUE(peer.send(get(upstream.at("ok.example"))));
   EXPECT_TRUE(peer.read_all().starts_with("HTTP/1.1 502 Bad Gateway (belljar: upstream_failed)"));
   EXPECT_EQ(world.denied(), "upstream_failed");
 }

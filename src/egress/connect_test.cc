@@ -30,16 +30,12 @@ struct Recorder {
   std::string received() { return promise.get_future().get(); }
 };
 
-std::string authority(const std::string& host, const Upstream& upstream) {
-  return host + ":" + std::to_string(upstream.port());
-}
-
 TEST(Connect, RelaysWhatFollowsAHelloThatNamesTheHost) {
   Upstream upstream(echo);
   World world;
   world.allow_upstream("ok.example", upstream);
   world.start();
-  Peer peer = world.tunnel(authority("ok.example", upstream));
+  Peer peer = world.tunnel(upstream.at("ok.example"));
   const std::string hello = hello_for("OK.Example.");  // the same host in another spelling
   ASSERT_TRUE(peer.send(hello + "more"));
   EXPECT_EQ(peer.read(hello.size() + 4), hello + "more");
@@ -55,7 +51,7 @@ TEST(Connect, LosesNoEarlyByte) {
   world.allow_upstream("ok.example", recorder.upstream);
   world.start();
   Peer peer = world.guest();
-  const std::string target = authority("ok.example", recorder.upstream);
+  const std::string target = recorder.upstream.at("ok.example");
   const std::string hello = hello_for("ok.example");
   ASSERT_TRUE(peer.send("CONNECT " + target + " HTTP/1.0\r\n\r\n" + hello + "early data"));
   peer.end_writing();
@@ -68,7 +64,7 @@ TEST(Connect, MayNameThisProxyInHost) {
   World world;
   world.allow_upstream("ok.example", upstream);
   world.start();
-  const std::string connect = "CONNECT " + authority("ok.example", upstream) + " HTTP/1.1\r\nHost: ";
+  const std::string connect = "CONNECT " + upstream.at("ok.example") + " HTTP/1.1\r\nHost: ";
   const std::string own = std::to_string(world.port);
   for (const std::string& host : {"127.0.0.1:" + own, "localhost:" + own}) {
     Peer peer = world.guest();
@@ -89,7 +85,7 @@ TEST(Connect, TakesAHelloInOneBytePieces) {
   World world;
   world.allow_upstream("ok.example", recorder.upstream);
   world.start();
-  Peer peer = world.tunnel(authority("ok.example", recorder.upstream));
+  Peer peer = world.tunnel(recorder.upstream.at("ok.example"));
   const std::string hello = hello_for("ok.example");
   for (const char c : hello) ASSERT_TRUE(peer.send(std::string(1, c)));
   peer.end_writing();
@@ -103,11 +99,11 @@ TEST(Connect, AHelloWithEncryptedClientHelloGoesByItsOuterName) {
   World world;
   world.allow_upstream("ok.example", upstream);
   world.start();
-  Peer peer = world.tunnel(authority("ok.example", upstream));
+  Peer peer = world.tunnel(upstream.at("ok.example"));
   const std::string hello = records(hello_message(ech + server_name("ok.example")));
   ASSERT_TRUE(peer.send(hello));
   EXPECT_EQ(peer.read(hello.size()), hello);
-  Peer other = world.tunnel(authority("ok.example", upstream));
+  Peer other = world.tunnel(upstream.at("ok.example"));
   ASSERT_TRUE(other.send(records(hello_message(ech + server_name("public.example")))));
   EXPECT_EQ(other.read_all(), std::string("\x15\x03\x01\x00\x02\x02\x31", 7));
   peer.close();
@@ -119,7 +115,7 @@ TEST(Connect, TakesALargeHello) {
   World world;
   world.allow_upstream("ok.example", recorder.upstream);
   world.start();
-  Peer peer = world.tunnel(authority("ok.example", recorder.upstream));
+  Peer peer = world.tunnel(recorder.upstream.at("ok.example"));
   const std::string hello = records(hello_message(extension(51, std::string(20'000, 'k')) + server_name("ok.example")));
   ASSERT_TRUE(peer.send(hello));
   peer.end_writing();
@@ -142,7 +138,7 @@ TEST_P(ConnectRefusesHello, AndForwardsNothing) {
   World world;
   world.allow_upstream("ok.example", recorder.upstream);
   world.start();
-  Peer peer = world.tunnel(authority("ok.example", recorder.upstream));
+  Peer peer = world.tunnel(recorder.upstream.at("ok.example"));
   ASSERT_TRUE(peer.send(GetParam().bytes));
   EXPECT_EQ(peer.read_all(), GetParam().alert ? std::string("\x15\x03\x01\x00\x02\x02\x31", 7) : "");
   EXPECT_EQ(recorder.received(), "");
@@ -176,7 +172,7 @@ TEST(Connect, AHelloThatDoesNotComeInTimeIsRefused) {
   world.options.hello_deadline = std::chrono::milliseconds(50);
   world.allow_upstream("ok.example", recorder.upstream);
   world.start();
-  Peer peer = world.tunnel(authority("ok.example", recorder.upstream));
+  Peer peer = world.tunnel(recorder.upstream.at("ok.example"));
   EXPECT_EQ(peer.read_all(), "");
   EXPECT_EQ(recorder.received(), "");
   EXPECT_EQ(world.denied(), "hello_timeout");
@@ -230,7 +226,7 @@ TEST(Connect, NothingAfterARefusedConnectIsInterpreted) {
   world.allow_upstream("ok.example", upstream);
   world.start();
   Peer peer = world.guest();
-  const std::string target = authority("ok.example", upstream);
+  const std::string target = upstream.at("ok.example");
   ASSERT_TRUE(peer.send("CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\nCONNECT " + target +
                         " HTTP/1.1\r\nHost: " + target + "\r\n\r\n" + hello_for("ok.example")));
   const std::string response = peer.read_all();
@@ -248,7 +244,7 @@ TEST(Connect, TheDefaultPolicyDialsNeitherLoopbackNorThisHostsOwnAddress) {
     world.allow_upstream("ok.example", upstream);
     world.start();
     Peer peer = world.guest();
-    const std::string target = authority("ok.example", upstream);
+    const std::string target = upstream.at("ok.example");
     EXPECT_TRUE(peer.send("CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n\r\n"));
     const std::string response = peer.read_all();
     EXPECT_EQ(world.denied(), "address_not_public");
@@ -266,7 +262,7 @@ TEST(Connect, EachLookupIsCheckedAnew) {
   world.allow_upstream("ok.example", upstream);
   world.name("ok.example", {"10.0.0.5"});  // the second answer
   world.start();
-  const std::string target = authority("ok.example", upstream);
+  const std::string target = upstream.at("ok.example");
   Peer first = world.tunnel(target);
   Peer second = world.guest();
   ASSERT_TRUE(second.send("CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n\r\n"));
@@ -282,10 +278,10 @@ TEST(Connect, EachLookupIsCheckedAnew) {
 TEST(Connect, OfAMixedAnswerOnlyTheCheckedAddressesAreDialled) {
   Upstream upstream(echo);
   World world;
-  world.allow(authority("ok.example", upstream));
+  world.allow(upstream.at("ok.example"));
   world.name("ok.example", {"10.0.0.5", "::1", "::ffff:127.0.0.1", "fd00::1", "127.0.0.1"});
   world.start();
-  EXPECT_GE(world.tunnel(authority("ok.example", upstream)).fd(), 0);
+  EXPECT_GE(world.tunnel(upstream.at("ok.example")).fd(), 0);
   EXPECT_TRUE(world.denials().empty());
 }
 
@@ -308,15 +304,15 @@ TEST(Connect, MappedAndTranslatedAddressesAreRefused) {
 TEST(Connect, AnAddressIsReachedByARuleForThatAddressOnly) {
   Recorder recorder;
   World world;
-  world.allow(authority("127.0.0.1", recorder.upstream));
-  world.allow(authority("ok.example", recorder.upstream));
+  world.allow(recorder.upstream.at("127.0.0.1"));
+  world.allow(recorder.upstream.at("ok.example"));
   world.start();
   Peer denied = world.guest();
-  const std::string other = authority("127.0.0.2", recorder.upstream);
+  const std::string other = recorder.upstream.at("127.0.0.2");
   ASSERT_TRUE(denied.send("CONNECT " + other + " HTTP/1.1\r\nHost: " + other + "\r\n\r\n"));
   EXPECT_TRUE(denied.read_all().starts_with("HTTP/1.1 403 "));
   // Its hello cannot name an address (RFC 6066), so it need not.
-  Peer peer = world.tunnel(authority("127.0.0.1", recorder.upstream));
+  Peer peer = world.tunnel(recorder.upstream.at("127.0.0.1"));
   const std::string hello = records(hello_message(extension(43, "abc")));
   ASSERT_TRUE(peer.send(hello));
   peer.end_writing();
@@ -328,20 +324,20 @@ TEST(Connect, AnAddressIsReachedByARuleForThatAddressOnly) {
 TEST(Connect, TriesTheNextAddressWhenOneRefuses) {
   Upstream upstream(echo);  // on 127.0.0.1 only
   World world;
-  world.allow(authority("ok.example", upstream));
+  world.allow(upstream.at("ok.example"));
   world.name("ok.example", {"127.0.0.2", "127.0.0.3", "127.0.0.1"});
   world.start();
-  EXPECT_GE(world.tunnel(authority("ok.example", upstream)).fd(), 0);
+  EXPECT_GE(world.tunnel(upstream.at("ok.example")).fd(), 0);
 }
 
 TEST(Connect, SaysWhyNoConnectionCouldBeMade) {
   Upstream upstream(echo);
   World world;
-  world.allow(authority("ok.example", upstream));
+  world.allow(upstream.at("ok.example"));
   world.allow("missing.example");
   world.name("ok.example", {"127.0.0.2", "127.0.0.3"});
   world.start();
-  const std::string target = authority("ok.example", upstream);
+  const std::string target = upstream.at("ok.example");
   Peer refused = world.guest();
   ASSERT_TRUE(refused.send("CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n\r\n"));
   EXPECT_TRUE(refused.read_all().starts_with("HTTP/1.1 502 Bad Gateway (belljar: dial_failed)"));
@@ -406,7 +402,7 @@ TEST(Connect, ClientsThatDawdleHurtNobodyAndAreClosed) {
   }
   for (int round = 0; round < 5; ++round) {
     for (Peer& peer : slow) peer.send("x");
-    Peer quick = world.tunnel(authority("ok.example", upstream));
+    Peer quick = world.tunnel(upstream.at("ok.example"));
     ASSERT_TRUE(quick.send(hello_for("ok.example")));
     EXPECT_EQ(quick.read(1), "\x16");
   }
@@ -420,15 +416,15 @@ TEST(Connect, AGuestHasAConnectionCap) {
   world.options.max_connections = 2;
   world.allow_upstream("ok.example", upstream);
   world.start();
-  Peer one = world.tunnel(authority("ok.example", upstream));
-  Peer two = world.tunnel(authority("ok.example", upstream));
+  Peer one = world.tunnel(upstream.at("ok.example"));
+  Peer two = world.tunnel(upstream.at("ok.example"));
   Peer three = world.guest();
   EXPECT_TRUE(three.read_all().starts_with("HTTP/1.1 503 Service Unavailable (belljar: too_many_connections)"));
   two.reset();
   std::string answer;
   do {  // until the proxy has seen the reset
     Peer four = world.guest();
-    if (!four.send("CONNECT " + authority("ok.example", upstream) + " HTTP/1.0\r\n\r\n")) continue;
+    if (!four.send("CONNECT " + upstream.at("ok.example") + " HTTP/1.0\r\n\r\n")) continue;
     answer = four.read(12);
   } while (answer != "HTTP/1.1 200");
 }
@@ -447,7 +443,7 @@ TEST(Connect, WithoutDescriptorsClientsWait) {
   World world;
   world.allow_upstream("ok.example", upstream);
   world.start();
-  Peer other = world.tunnel(authority("ok.example", upstream));
+  Peer other = world.tunnel(upstream.at("ok.example"));
   base::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -457,7 +453,7 @@ TEST(Connect, WithoutDescriptorsClientsWait) {
   const socklen_t length = net::Endpoint{net::testing::ip("127.0.0.1"), world.port}.to_sockaddr(address);
   EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
   Peer waiting(std::move(socket));
-  const std::string target = authority("ok.example", upstream);
+  const std::string target = upstream.at("ok.example");
   EXPECT_TRUE(waiting.send("CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n\r\n"));
   // Those that are there go on. The listener, which stays readable, is not asked again and again.
   const std::clock_t begun = std::clock();
@@ -482,7 +478,7 @@ TEST(Connect, DescriptorsComeBackWhateverGoesWrong) {
   world.allow("refused.example:1");
   world.name("refused.example", {"127.0.0.2"});
   world.start();
-  const std::string target = authority("ok.example", upstream);
+  const std::string target = upstream.at("ok.example");
   const std::string connect = "CONNECT " + target + " HTTP/1.0\r\n\r\n";
   const auto round = [&] {
     for (const std::string& bytes :
@@ -538,7 +534,7 @@ TEST(Connect, FiveThousandFailingUpstreamsLeaveNoDescriptor) {
   World world;
   world.allow_upstream("ok.example", upstream);
   world.start();
-  const std::string target = authority("ok.example", upstream);
+  const std::string target = upstream.at("ok.example");
   const std::string get = "GET http://" + target + "/ HTTP/1.1\r\nHost: " + target + "\r\n\r\n";
   const std::string connect = "CONNECT " + target + " HTTP/1.0\r\n\r\n" + hello_for("ok.example");
   const auto fail = [&](int times) {

@@ -8,6 +8,7 @@
 namespace belljar::egress {
 namespace {
 
+using testing::get;
 using testing::Peer;
 using testing::Upstream;
 using testing::World;
@@ -26,12 +27,8 @@ struct Site {
     }
     peer.send(response);
   }};
-  std::string at(const std::string& host) const { return host + ":" + std::to_string(upstream.port()); }
+  std::string at(const std::string& host) const { return upstream.at(host); }
 };
-
-std::string get(const std::string& authority, const std::string& more = {}) {
-  return "GET http://" + authority + "/ HTTP/1.1\r\nHost: " + authority + "\r\n" + more + "\r\n";
-}
 
 TEST(Forward, WritesBothHeadsAnew) {
   Site site(
@@ -91,7 +88,7 @@ TEST(Forward, CopiesChunkedBodiesBothWays) {
   world.allow_upstream("ok.example", upstream);
   world.start();
   Peer peer = world.guest();
-  const std::string target = "ok.example:" + std::to_string(upstream.port());
+  const std::string target = upstream.at("ok.example");
   ASSERT_TRUE(peer.send("PUT http://" + target + "/ HTTP/1.1\r\nHost: " + target +
                         "\r\nTransfer-Encoding: chunked\r\n\r\n0005\r\nhello\r\n0\r\nTotal: 5\r\n\r\n"));
   EXPECT_EQ(body.get_future().get(), "5\r\nhello\r\n0\r\nTotal: 5\r\n\r\n");
@@ -151,7 +148,7 @@ TEST(Forward, PassesContinueAndTheBodyThatWaitsForIt) {
   world.allow_upstream("ok.example", upstream);
   world.start();
   Peer peer = world.guest();
-  const std::string target = "ok.example:" + std::to_string(upstream.port());
+  const std::string target = upstream.at("ok.example");
   ASSERT_TRUE(peer.send("POST http://" + target + "/ HTTP/1.1\r\nHost: " + target +
                         "\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n"));
   EXPECT_EQ(peer.read_head(), "HTTP/1.1 100 Continue\r\n\r\n");
@@ -186,7 +183,7 @@ TEST(Forward, AWholeAnswerEndsNoRequestThatTheUpstreamStillTakes) {
   world.allow_upstream("ok.example", upstream);
   world.start();
   Peer peer = world.guest();
-  const std::string target = "ok.example:" + std::to_string(upstream.port());
+  const std::string target = upstream.at("ok.example");
   ASSERT_TRUE(peer.send("POST http://" + target + "/ HTTP/1.1\r\nHost: " + target +
                         "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n"));
   EXPECT_TRUE(peer.read_head().starts_with("HTTP/1.1 200 "));
@@ -211,7 +208,7 @@ TEST(Forward, UpgradesToAWebSocketBothWays) {
   world.allow_upstream("ok.example", upstream);
   world.start();
   Peer peer = world.guest();
-  const std::string target = "ok.example:" + std::to_string(upstream.port());
+  const std::string target = upstream.at("ok.example");
   ASSERT_TRUE(peer.send(get(target, "Connection: Upgrade\r\nUpgrade: WebSocket\r\nSec-WebSocket-Key: k\r\n")));
   EXPECT_EQ(peer.read_head(),
             "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: a\r\nConnection: Upgrade\r\nUpgrade: "
@@ -282,7 +279,7 @@ TEST(Forward, AResetUpstreamIsNotTheEndOfABodyUntilTheClose) {
   world.allow_upstream("ok.example", upstream);
   world.start();
   Peer peer = world.guest();
-  ASSERT_TRUE(peer.send(get("ok.example:" + std::to_string(upstream.port()))));
+  ASSERT_TRUE(peer.send(get(upstream.at("ok.example"))));
   EXPECT_TRUE(peer.read_until("half").ends_with("half"));
   seen.set_value();
   EXPECT_EQ(peer.read_all(), "");
@@ -300,7 +297,7 @@ TEST(Forward, ACutRequestBodyNeverLooksWhole) {
   world.allow_upstream("ok.example", upstream);
   world.start();
   Peer peer = world.guest();
-  const std::string target = "ok.example:" + std::to_string(upstream.port());
+  const std::string target = upstream.at("ok.example");
   ASSERT_TRUE(
       peer.send("POST http://" + target + "/ HTTP/1.1\r\nHost: " + target + "\r\nContent-Length: 10\r\n\r\nhalf"));
   peer.end_writing();
@@ -318,7 +315,7 @@ TEST(Forward, LargeBodiesPassBothWaysWithinBoundedBuffers) {
   world.allow_upstream("ok.example", upstream);
   world.start();
   Peer peer = world.guest();
-  const std::string target = "ok.example:" + std::to_string(upstream.port());
+  const std::string target = upstream.at("ok.example");
   ASSERT_TRUE(peer.send("POST http://" + target + "/ HTTP/1.1\r\nHost: " + target +
                         "\r\nContent-Length: " + std::to_string(large.size()) + "\r\n\r\n" + large));
   EXPECT_TRUE(peer.read_head().starts_with("HTTP/1.1 200 "));
@@ -352,7 +349,7 @@ TEST(Forward, WhatLastsIsHeldToNoDeadline) {
   world.options.dial.deadline = std::chrono::milliseconds(150);
   world.allow_upstream("ok.example", upstream);
   world.start();
-  const std::string target = "ok.example:" + std::to_string(upstream.port());
+  const std::string target = upstream.at("ok.example");
   Peer events = world.guest();
   ASSERT_TRUE(events.send(get(target)));
   const std::string seen = events.read_all();

@@ -54,10 +54,9 @@ struct KeptWorld : World {
 
 class KeptListenerTest : public ::testing::Test {
  protected:
-  static std::string authority(const Upstream& upstream) { return "ok.example:" + std::to_string(upstream.port()); }
   // A tunnel through which bytes pass.
   Peer open_tunnel(const Upstream& upstream) const {
-    Peer peer = world.tunnel(authority(upstream));
+    Peer peer = world.tunnel(upstream.at("ok.example"));
     EXPECT_TRUE(peer.send(hello_for("ok.example")));
     EXPECT_EQ(peer.read(1), "x");
     return peer;
@@ -87,8 +86,8 @@ TEST_F(KeptListenerTest, AKilledProxyMeansRefusalsAndTheNextOneService) {
   Peer tunnel = open_tunnel(upstream);
   Peer stuck = open_tunnel(upstream);
   Peer plain = world.guest();
-  ASSERT_TRUE(
-      plain.send("GET http://" + authority(upstream) + "/ HTTP/1.1\r\nHost: " + authority(upstream) + "\r\n\r\n"));
+  ASSERT_TRUE(plain.send("GET http://" + upstream.at("ok.example") +
+                         "/ HTTP/1.1\r\nHost: " + upstream.at("ok.example") + "\r\n\r\n"));
   EXPECT_TRUE(plain.read_head().starts_with("HTTP/1.1 200 "));
   std::thread reader([&] { tunnel.read_all(); });
   EXPECT_EQ(plain.read(size_t{1} << 20U).size(), size_t{1} << 20U);

@@ -225,7 +225,7 @@ TEST(Relay, LosesAndMixesNothing) {
     world.options.max_pipes = max_pipes;
     world.allow_upstream("ok.example", upstream);
     world.start();
-    Peer peer = world.tunnel("ok.example:" + std::to_string(upstream.port()));
+    Peer peer = world.tunnel(upstream.at("ok.example"));
     std::thread sender([&] { peer.send(up); });
     EXPECT_EQ(peer.read_all(), down);
     sender.join();
@@ -243,7 +243,7 @@ TEST(Relay, SurvivesAGuestThatIsGoneWhenBytesCome) {
     World world;
     world.allow_upstream("ok.example", upstream);
     world.start();
-    Peer peer = world.tunnel("ok.example:" + std::to_string(upstream.port()));
+    Peer peer = world.tunnel(upstream.at("ok.example"));
     ASSERT_TRUE(peer.send(hello_for("ok.example")));
     peer.read(1);
     peer.close();  // with bytes unread: a reset
@@ -258,7 +258,7 @@ TEST(Relay, PassesAResetOn) {
   World world;
   world.allow_upstream("ok.example", upstream);
   world.start();
-  Peer peer = world.tunnel("ok.example:" + std::to_string(upstream.port()));
+  Peer peer = world.tunnel(upstream.at("ok.example"));
   ASSERT_TRUE(peer.send(hello_for("ok.example")));
   peer.read_all();
   EXPECT_EQ(peer.error(), ECONNRESET);
@@ -321,7 +321,7 @@ TEST(Proxy, StopEndsRunWithNobodyThereAndWithLiveTunnels) {
   world.allow_upstream("ok.example", upstream);
   world.start();
   Peer waiting = world.guest();
-  Peer peer = world.tunnel("ok.example:" + std::to_string(upstream.port()));
+  Peer peer = world.tunnel(upstream.at("ok.example"));
   ASSERT_TRUE(peer.send(hello_for("ok.example")));
   world.stop();
   world.proxy.reset();

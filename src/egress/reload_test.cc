@@ -76,13 +76,9 @@ class Door {
   std::string path_;
 };
 
-std::string authority(const std::string& host, const Upstream& upstream) {
-  return host + ":" + std::to_string(upstream.port());
-}
-
 // A guest whose tunnel is known to work.
 Peer open_tunnel(World& world, const std::string& host, const Upstream& upstream) {
-  Peer peer = world.tunnel(authority(host, upstream));
+  Peer peer = world.tunnel(upstream.at(host));
   const std::string hello = hello_for(host);
   EXPECT_TRUE(peer.send(hello));
   EXPECT_EQ(peer.read(hello.size()), hello);
@@ -102,13 +98,13 @@ TEST(Reload, CutsWhatIsNoLongerAllowedAndNothingElse) {
   world.start();
   Peer stays = open_tunnel(world, "stays.example", upstream);
   Peer goes = open_tunnel(world, "goes.example", upstream);
-  EXPECT_EQ(door.rules({authority("stays.example", upstream)}), "taken 1\n");
+  EXPECT_EQ(door.rules({upstream.at("stays.example")}), "taken 1\n");
   EXPECT_TRUE(lives(stays));
   EXPECT_EQ(goes.read_all(), "");
   EXPECT_EQ(goes.error(), ECONNRESET);
   Peer again = world.guest();
-  ASSERT_TRUE(again.send("CONNECT " + authority("goes.example", upstream) +
-                         " HTTP/1.1\r\nHost: " + authority("goes.example", upstream) + "\r\n\r\n"));
+  ASSERT_TRUE(again.send("CONNECT " + upstream.at("goes.example") +
+                         " HTTP/1.1\r\nHost: " + upstream.at("goes.example") + "\r\n\r\n"));
   EXPECT_THAT(again.read_all(), HasSubstr("host_not_allowed"));
   const auto denials = world.denials();
   ASSERT_EQ(denials.size(), 1U);
@@ -122,7 +118,7 @@ TEST(Reload, LetsInWhatIsNewlyAllowed) {
   Door door(world);
   world.name("new.example", {"127.0.0.1"});
   world.start();
-  EXPECT_EQ(door.rules({authority("new.example", upstream)}), "taken 0\n");
+  EXPECT_EQ(door.rules({upstream.at("new.example")}), "taken 0\n");
   Peer peer = open_tunnel(world, "new.example", upstream);
   EXPECT_TRUE(lives(peer));
 }
@@ -132,7 +128,7 @@ TEST(Reload, ADenialCutsByNameByAliasAndByAddress) {
   World world;
   Door door(world);
   for (const char* host : {"name.example", "alias.example", "address.example", "stays.example"}) {
-    world.allow(authority(host, upstream));
+    world.allow(upstream.at(host));
     world.name(host, {"127.0.0.1"});
   }
   world.table.answers["alias.example"].front().aliases = {"real.example"};
@@ -158,9 +154,9 @@ TEST(Reload, WhatNobodyHasReadEndsWithTheRuleForAnyProtocol) {
   world.allow_upstream("any.example", upstream);
   world.options.rules.front().tls = policy::Tls::kAny;
   world.start();
-  Peer peer = world.tunnel(authority("any.example", upstream));
+  Peer peer = world.tunnel(upstream.at("any.example"));
   EXPECT_EQ(peer.read_until("\n"), "hello first\n");
-  EXPECT_EQ(door.rules({authority("any.example", upstream)}), "taken 1\n");
+  EXPECT_EQ(door.rules({upstream.at("any.example")}), "taken 1\n");
   EXPECT_EQ(peer.read_all(), "");
 }
 
@@ -175,7 +171,7 @@ TEST(Reload, CutsEveryKindOfConnection) {
   world.allow_upstream("silent.example", silent);
   world.allow_upstream("slow.example", slow);
   world.start();
-  const std::string silent_host = authority("silent.example", silent);
+  const std::string silent_host = silent.at("silent.example");
   // A tunnel whose hello was not yet sent, one whose server has not answered the hello, SOCKS, and a plain exchange.
   Peer no_hello = world.tunnel(silent_host);
   Peer no_answer = world.tunnel(silent_host);
@@ -190,8 +186,8 @@ TEST(Reload, CutsEveryKindOfConnection) {
   ASSERT_TRUE(socks.send(request));
   ASSERT_EQ(socks.read(12).size(), 12U);
   Peer plain = world.guest();
-  ASSERT_TRUE(plain.send("GET http://" + authority("slow.example", slow) +
-                         "/ HTTP/1.1\r\nHost: " + authority("slow.example", slow) + "\r\n\r\n"));
+  ASSERT_TRUE(plain.send("GET http://" + slow.at("slow.example") + "/ HTTP/1.1\r\nHost: " + slow.at("slow.example") +
+                         "\r\n\r\n"));
   EXPECT_THAT(plain.read_until("begun"), HasSubstr("200 OK"));
   EXPECT_EQ(door.rules({}), "taken 4\n");
   for (Peer* peer : {&no_hello, &no_answer, &socks, &plain}) {
@@ -210,8 +206,8 @@ TEST(Reload, AKeptAliveConnectionIsJudgedByTheNewRules) {
   world.allow_upstream("ok.example", upstream);
   world.start();
   Peer peer = world.guest();
-  const std::string request = "GET http://" + authority("ok.example", upstream) +
-                              "/ HTTP/1.1\r\nHost: " + authority("ok.example", upstream) + "\r\n\r\n";
+  const std::string request =
+      "GET http://" + upstream.at("ok.example") + "/ HTTP/1.1\r\nHost: " + upstream.at("ok.example") + "\r\n\r\n";
   ASSERT_TRUE(peer.send(request));
   EXPECT_THAT(peer.read_until("ok"), HasSubstr("200 OK"));
   EXPECT_EQ(door.rules({}), "taken 0\n");
@@ -227,7 +223,7 @@ TEST(Reload, ANarrowerCapKeepsAsManyAsItAllows) {
   world.start();
   Peer one = open_tunnel(world, "ok.example", upstream);
   Peer two = open_tunnel(world, "ok.example", upstream);
-  RuleUpdate update{{*policy::parse_host_rule(authority("ok.example", upstream), "new")}, {}};
+  RuleUpdate update{{*policy::parse_host_rule(upstream.at("ok.example"), "new")}, {}};
   update.rules.front().max_connections = 1;
   EXPECT_EQ(door.send(encode(update)), "taken 1\n");
   EXPECT_NE(lives(one), lives(two));

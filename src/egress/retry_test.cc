@@ -127,7 +127,7 @@ TEST_F(RetryTest, AnAnswerInPiecesIsWaitedFor) {
   });
   world.allow_upstream("ok.example", upstream);
   world.start();
-  Peer peer = world.tunnel("ok.example:" + std::to_string(upstream.port()));
+  Peer peer = world.tunnel(upstream.at("ok.example"));
   ASSERT_TRUE(peer.send(hello_for("ok.example") + hello_for("other.example")));
   peer.read_all();
   EXPECT_EQ(promise.get_future().get(), "");

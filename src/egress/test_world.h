@@ -117,6 +117,11 @@ class Peer {
   int error_ = 0;
 };
 
+// A request to the proxy in plain HTTP; `more` are whole lines of its head.
+inline std::string get(const std::string& authority, const std::string& more = {}) {
+  return "GET http://" + authority + "/ HTTP/1.1\r\nHost: " + authority + "\r\n" + more + "\r\n";
+}
+
 // What an Upstream does that sends back what it gets, a byte at a time.
 inline void echo(Peer& peer) {
   for (std::string byte = peer.read(1); !byte.empty(); byte = peer.read(1)) {
@@ -149,6 +154,8 @@ class Upstream {
     for (std::thread& worker : workers_) worker.join();
   }
   [[nodiscard]] uint16_t port() const { return port_; }
+  // Its authority, by a name that leads to it.
+  [[nodiscard]] std::string at(const std::string& host) const { return host + ":" + std::to_string(port_); }
   [[nodiscard]] int connections() const { return connections_; }
 
  private:

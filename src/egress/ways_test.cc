@@ -194,7 +194,7 @@ TEST(Socks5, HttpIsJudgedRequestByRequest) {
   World world;
   world.allow_upstream("ok.example", upstream);
   world.start();
-  const std::string host = "ok.example:" + std::to_string(upstream.port());
+  const std::string host = upstream.at("ok.example");
   Peer peer = socks_tunnel(world, "ok.example", upstream.port());
   const std::string get = "GET /x HTTP/1.1\r\nHost: " + host + "\r\n\r\n";
   ASSERT_TRUE(peer.send(get + get));
@@ -234,7 +234,7 @@ TEST(Redirect, WhatIsRefusedNeverReachesTheHost) {
     std::string bytes;
     std::string code;
   };
-  const std::string host = "ok.example:" + std::to_string(upstream.port());
+  const std::string host = upstream.at("ok.example");
   for (const auto& [what, bytes, code] :
        {Case{"another host in the hello", hello_for("evil.example"), "sni_mismatch"},
         Case{"no name", records(hello_message("")), "no_sni"},
@@ -291,7 +291,7 @@ TEST(Redirect, PlainHttpGoesByItsPath) {
   Redirected world("ok.example", upstream.port());
   world.allow_upstream("ok.example", upstream);
   world.start();
-  const std::string host = "ok.example:" + std::to_string(upstream.port());
+  const std::string host = upstream.at("ok.example");
   Peer peer = world.guest();
   for (const std::string& target : {"/a?b"s, "http://" + host + "/a?b"}) {
     ASSERT_TRUE(peer.send("GET " + target + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n"));
