@@ -1,6 +1,5 @@
 #include "docker_seeding.h"
 
-#include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
 #include "base/random.h"
 #include "docker/world.h"
 #include "support.h"
@@ -67,16 +65,12 @@ void make_project(const std::string& path) {
 // again for the same files. Empty when there is none.
 std::string import_base(const docker::Engine& engine) {
   const char* const parts = std::getenv("BELLJAR_TEST_IMAGE");
-  const std::string path = std::string(parts != nullptr ? parts : "") + "/base.tar";
-  const belljar::base::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat found{};
-  if (!file || ::fstat(file.get(), &found) != 0) {
-    std::fprintf(stderr, "bench_docker: no base for the seeder at '%s' (BELLJAR_TEST_IMAGE; ./dev test makes it)\n",
-                 path.c_str());
+  if (parts == nullptr) {
+    std::fprintf(stderr, "bench_docker: no base for the seeder (BELLJAR_TEST_IMAGE; ./dev test makes it)\n");
     return {};
   }
   const auto id =
-      engine.import_image(file.get(), static_cast<uint64_t>(found.st_size), kBase, {"ENV PATH=/usr/bin:/bin"}, soon());
+      belljar::testing::import_root(engine, std::string(parts) + "/base.tar", kBase, {"ENV PATH=/usr/bin:/bin"});
   if (!id) std::fprintf(stderr, "%s\n", id.error().message().c_str());
   return id ? *id : std::string();
 }

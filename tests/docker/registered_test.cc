@@ -1,8 +1,6 @@
 // Which images a task may be made of, with a real engine.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <string>
 
@@ -78,11 +76,8 @@ TEST_F(RegisteredTest, AnImageThatWasNotBuiltIsRefused) {
 TEST_F(RegisteredTest, ACopiedLabelDoesNotHelp) {
   const TempDir temp;
   make_busybox_root(temp / "root.tar");
-  const base::Fd file(::open((temp / "root.tar").c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat found{};
-  ASSERT_EQ(::fstat(file.get(), &found), 0);
-  const auto copy = engine().import_image(file.get(), static_cast<uint64_t>(found.st_size), "belljar-copy:1",
-                                          {"ENV PATH=/usr/local/bin:/bin", "LABEL made-by=tests"}, soon());
+  const auto copy = import_root(engine(), temp / "root.tar", "belljar-copy:1",
+                                {"ENV PATH=/usr/local/bin:/bin", "LABEL made-by=tests"});
   ASSERT_TRUE(copy.has_value()) << copy.error().message();
   ASSERT_NE(*copy, id_);
   EXPECT_EQ(engine().image(*copy, soon())->labels, engine().image(id_, soon())->labels);

@@ -1,13 +1,11 @@
 #include "docker/test_task.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 #include <utility>
 
-#include "base/fd.h"
 #include "docker/engine.h"
 #include "docker/world.h"
 #include "store/store.h"
@@ -55,12 +53,8 @@ const std::string& agents_image() {
       ::chmod((temp / (std::string("usr/local/bin/") + name)).c_str(), 0755);
     }
     must_run({.argv = {"tar", "--owner=0", "--group=0", "-C", temp.path(), "-rf", temp / "root.tar", "usr"}});
-    const base::Fd file(::open((temp / "root.tar").c_str(), O_RDONLY | O_CLOEXEC));
-    struct stat found{};
-    ::fstat(file.get(), &found);
-    const auto made = DockerWorld::get().engine().import_image(file.get(), static_cast<uint64_t>(found.st_size),
-                                                               "belljar-test:agents", {"ENV PATH=/usr/local/bin:/bin"},
-                                                               base::Deadline::after(std::chrono::seconds(60)));
+    const auto made = import_root(DockerWorld::get().engine(), temp / "root.tar", "belljar-test:agents",
+                                  {"ENV PATH=/usr/local/bin:/bin"});
     EXPECT_TRUE(made.has_value());
     return made.value_or("");
   }();

@@ -59,18 +59,22 @@ DockerWorld::DockerWorld() {
   }
   const TempDir temp;
   make_busybox_root(temp / "root.tar");
-  const base::Fd file(::open((temp / "root.tar").c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat found{};
-  ::fstat(file.get(), &found);
   for (const char* tag : {"belljar-test:other", kImage}) {
-    ::lseek(file.get(), 0, SEEK_SET);
     const std::string other = tag == std::string(kImage) ? "" : "other-";
-    const auto id =
-        engine_->import_image(file.get(), static_cast<uint64_t>(found.st_size), tag,
-                              {"ENV PATH=/usr/local/bin:/bin", "LABEL made-by=" + other + "tests"}, deadline);
+    const auto id = import_root(*engine_, temp / "root.tar", tag,
+                                {"ENV PATH=/usr/local/bin:/bin", "LABEL made-by=" + other + "tests"});
     if (!id) die(id.error().message());
     image_id_ = *id;
   }
+}
+
+base::Result<std::string> import_root(const tiers::docker::Engine& engine, const std::string& path,
+                                      std::string_view tag, const std::vector<std::string>& changes) {
+  const base::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat found{};
+  if (!file || ::fstat(file.get(), &found) != 0) return base::system_error("open", path, errno);
+  return engine.import_image(file.get(), static_cast<uint64_t>(found.st_size), tag, changes,
+                             base::Deadline::after(std::chrono::minutes(5)));
 }
 
 }  // namespace belljar::testing

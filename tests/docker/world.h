@@ -3,8 +3,10 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "docker/engine.h"
 #include "tiers/docker/engine.h"
 
@@ -32,6 +34,10 @@ class DockerWorld {
   std::unique_ptr<tiers::docker::Engine> engine_;
   std::string image_id_;
 };
+
+// An image of the root that the tar archive `path` holds; its id.
+[[nodiscard]] base::Result<std::string> import_root(const tiers::docker::Engine& engine, const std::string& path,
+                                                    std::string_view tag, const std::vector<std::string>& changes);
 
 // The containers of sessions that the world's engine has. The test fails when it cannot say.
 [[nodiscard]] std::vector<tiers::docker::Owned> session_containers();
