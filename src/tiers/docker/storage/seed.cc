@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <array>
@@ -25,9 +24,6 @@ constexpr std::string_view kSeeding = "fill the task's storage";
 constexpr auto kSeederCleanup = std::chrono::seconds(20);
 constexpr int kPipeBytes = 1 << 20;  // what anybody may ask for (pipe(7), pipe-max-size)
 constexpr int kSeederPauseMilliseconds = 2;
-// For the seeder to read half of the pipe. Who polls for room is woken by every read from a full pipe (fs/pipe.c), and
-// the reader pays for that: to wake a processor that sleeps can take longer than the read.
-constexpr timespec kFullPause{.tv_sec = 0, .tv_nsec = 500'000};
 constexpr int kLookEvery = 100;  // pauses between two looks at the seeder
 
 // A seeder that has ended closes its FIFO: that is an error to be told, not a signal to die of.
@@ -82,8 +78,10 @@ class FifoSink : public workspace::TreeSink {
     if (code == EINTR) return {};
     if (code == EPIPE) return base::refuse(kSeeding, "", "the seeder has stopped reading", "is a volume full?");
     if (code != EAGAIN) return base::system_error(kSeeding, "", code);
-    if (deadline_.passed()) return base::refuse(kSeeding, "", "the time was up, refusing");
-    ::nanosleep(&kFullPause, nullptr);
+    pollfd one{fifo_, POLLOUT, 0};
+    if (deadline_.passed() || (::poll(&one, 1, deadline_.poll_timeout()) == 0 && deadline_.passed())) {
+      return base::refuse(kSeeding, "", "the time was up, refusing");
+    }
     return {};
   }
 
