@@ -7,7 +7,8 @@ target_compile_options(belljar_options INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wimplicit-fallthrough
   -Werror -fno-strict-aliasing -ffunction-sections -fdata-sections -fstack-protector-strong)
 if(CMAKE_UNITY_BUILD)
-  # A local name may be that of a constant of the source before it; ./dev build compiles each source by itself.
+  # The presets compile sources in batches, a third of the time that each by itself takes. A local name may be that of a
+  # constant of the source before it: with -DCMAKE_UNITY_BUILD=OFF the compiler looks for hidden names too.
   target_compile_options(belljar_options INTERFACE -Wno-shadow
     $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)  # nor is a source that another one includes a header
 endif()
@@ -49,7 +50,7 @@ endfunction()
 
 # belljar_library(NAME SOURCES a.cc b.cc DEPS belljar_base ... TESTS a_test.cc ... ALONE a_test.cc ... TEST_DEPS ...)
 # Makes the static library belljar_NAME and, with tests, the program NAME_test whose cases ctest discovers.
-# ALONE: tests that keep a translation unit of their own where sources are compiled together (the preset dev), since
+# ALONE: tests that keep a translation unit of their own where sources are compiled together, since
 # their helpers have the names of another test's.
 function(belljar_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;TESTS;ALONE;TEST_DEPS" ${ARGN})
