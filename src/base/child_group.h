@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include "base/reap.h"
 
 namespace belljar::base {
 
@@ -29,9 +29,7 @@ class ChildGroup {
   }
   // Reaps the child: its exit code, or 128 and the signal that ended it. Once.
   int wait() {
-    int status = 0;
-    while (::waitpid(leader_, &status, 0) < 0 && errno == EINTR) {
-    }
+    const int status = reap(leader_);
     leader_ = -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }

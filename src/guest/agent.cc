@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/reap.h"
 #include "base/text.h"
 #include "linux/clone.h"
 
@@ -128,8 +128,7 @@ pid_t start_agent(const Config& config, int terminal) {
   const int64_t pid = linux::clone_sharing_memory(CLONE_VFORK, nullptr, -1, stack.data(), stack.size(), &enter, &start);
   if (pid < 0) return static_cast<pid_t>(pid);
   if (start.error != 0 && start.error != ENOEXEC) {
-    while (::waitpid(static_cast<pid_t>(pid), nullptr, 0) < 0 && errno == EINTR) {
-    }
+    (void)base::reap(static_cast<pid_t>(pid));
     return -start.error;
   }
   return static_cast<pid_t>(pid);

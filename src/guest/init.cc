@@ -26,6 +26,7 @@
 
 #include "base/fd.h"
 #include "base/io.h"
+#include "base/reap.h"
 #include "guest/agent.h"
 #include "guest/config.h"
 #include "guest/container.h"
@@ -56,8 +57,7 @@ int try_user_namespace() {
   const int64_t pid = linux::clone_sharing_memory(
       CLONE_VFORK | CLONE_NEWUSER, nullptr, -1, stack.data(), stack.size(), [](void*) { return 0; }, nullptr);
   if (pid < 0) return static_cast<int>(-pid);
-  while (::waitpid(static_cast<pid_t>(pid), nullptr, 0) < 0 && errno == EINTR) {
-  }
+  (void)base::reap(static_cast<pid_t>(pid));
   return 0;
 }
 

@@ -3,12 +3,12 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 
+#include "base/reap.h"
 #include "linux/clone.h"
 
 namespace belljar::guest {
@@ -30,8 +30,7 @@ int try_inner_sandbox() {
   const int64_t pid = linux::clone_sharing_memory(CLONE_VFORK | CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID, nullptr, -1,
                                                   stack.data(), stack.size(), &mount_proc, &error);
   if (pid < 0) return static_cast<int>(-pid);
-  while (::waitpid(static_cast<pid_t>(pid), nullptr, 0) < 0 && errno == EINTR) {
-  }
+  (void)base::reap(static_cast<pid_t>(pid));
   return error;
 }
 

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/reap.h"
 #include "base/text.h"
 #include "linux/user_namespace.h"
 
@@ -117,9 +117,7 @@ Said ask_program(const std::vector<std::string>& words) {
   err.in.reset();
   const bool whole = read_both(out, err, said);
   if (!whole) ::kill(pid, SIGKILL);
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = base::reap(pid);
   said.status = whole ? status : -1;
   return said;
 }

@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include "base/fd.h"
+#include "base/reap.h"
 #include "linux/local_route.h"
 #include "linux/loopback.h"
 #include "linux/seal.h"
@@ -62,8 +63,7 @@ Trial run(Body body, const void* argument = nullptr) {
   writer.reset();
   Report report;
   const ssize_t got = read(reader.get(), &report, sizeof(report));
-  while (waitpid(child, nullptr, 0) == -1 && errno == EINTR) {
-  }
+  (void)base::reap(child);
   if (got != static_cast<ssize_t>(sizeof(report))) return {ECHILD, "trial process"};
   report.step.back() = '\0';
   return report.error == 0 ? Trial{} : Trial{report.error, report.step.data()};
@@ -151,9 +151,7 @@ int proc_body(Steps& steps, const void* as_root) {
     _exit(attach_new(inner, "proc"));
   }
   if (const int e = steps.done("fork in the pid namespace", child)) return e;
-  int status = 0;
-  while (waitpid(child, &status, 0) == -1 && errno == EINTR) {
-  }
+  const int status = base::reap(child);
   steps.now = "mount proc";
   return WIFEXITED(status) ? WEXITSTATUS(status) : ECHILD;
 }
@@ -191,8 +189,7 @@ class Holder {
   Holder& operator=(const Holder&) = delete;
   ~Holder() {
     leave_.reset();
-    while (pid_ > 0 && waitpid(pid_, nullptr, 0) == -1 && errno == EINTR) {
-    }
+    (void)base::reap(pid_);
   }
 
   // 0 or an errno.

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "base/io.h"
+#include "base/reap.h"
 #include "base/text.h"
 #include "linux/clone.h"
 
@@ -80,8 +80,7 @@ UserNamespace::~UserNamespace() {
 void UserNamespace::collect() {
   if (pid_ < 0) return;
   holder_->write_end.reset();
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  (void)base::reap(pid_);
   pid_ = -1;
 }
 

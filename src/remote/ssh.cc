@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "base/io.h"
+#include "base/reap.h"
 #include "base/text.h"
 
 namespace belljar::remote {
@@ -41,9 +42,7 @@ constexpr int kSshFailed = 255;
 }
 
 int exit_code_of(pid_t pid) {
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = base::reap(pid);
   return WIFEXITED(status) ? WEXITSTATUS(status) : kSshFailed;
 }
 

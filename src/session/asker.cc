@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/pair.h"
+#include "base/reap.h"
 #include "base/text.h"
 #include "egress/question.h"
 #include "egress/questions.h"
@@ -268,8 +268,7 @@ void Asker::end() {
   questions_.reset();
   terminal_.reset();
   const pid_t pid = std::exchange(pid_, -1);
-  while (pid > 0 && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  (void)base::reap(pid);
 }
 
 Key key_of(std::string_view bytes) {

@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -19,6 +18,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/pair.h"
+#include "base/reap.h"
 #include "linux/descriptor_passing.h"
 #include "tiers/jail/launch.h"
 
@@ -140,8 +140,7 @@ HookTls& HookTls::operator=(HookTls&& other) noexcept {
 void HookTls::end() {
   socket_.reset();
   const pid_t pid = std::exchange(pid_, -1);
-  while (pid > 0 && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  (void)base::reap(pid);
 }
 
 base::Result<base::Fd> HookTls::secure(int connected) const {

@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +20,7 @@
 #include "base/pack.h"
 #include "base/pair.h"
 #include "base/path.h"
+#include "base/reap.h"
 #include "linux/descriptor_passing.h"
 #include "net/name_servers.h"
 #include "session/launcher_seal.h"
@@ -361,8 +361,7 @@ void Settler::hang_up() {
   socket_.reset();
   marker_.reset();
   const pid_t pid = std::exchange(pid_, -1);
-  while (pid > 0 && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  (void)base::reap(pid);
 }
 
 base::Result<base::Fd> Settler::hear() const {

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <string_view>
 
 #include "base/pair.h"
+#include "base/reap.h"
 
 namespace belljar::session {
 namespace {
@@ -90,8 +90,7 @@ void TerminalRestorer::note(bool raw) const {
 void TerminalRestorer::end() {
   line_.reset();
   if (pid_ < 0) return;
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  (void)base::reap(pid_);
   pid_ = -1;
 }
 

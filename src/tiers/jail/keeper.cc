@@ -4,7 +4,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <system_error>
 
 #include "base/pair.h"
+#include "base/reap.h"
 #include "guest/protocol.h"
 #include "linux/clone.h"
 #include "linux/descriptor_passing.h"
@@ -99,8 +99,7 @@ Keeper::~Keeper() {
   if (thread_.joinable()) thread_.join();
   if (!pidfd_) return;
   ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
-  while (::waitpid(pid(), nullptr, 0) < 0 && errno == EINTR) {
-  }
+  (void)base::reap(pid());
 }
 
 void Keeper::clone() {
