@@ -96,6 +96,40 @@ TEST_F(NestedTest, AnInnerRootUncoversAndWritesNothing) {
   EXPECT_EQ(run({.argv = {"git", "status", "--porcelain", "inner.sh"}, .cwd = work}).out, "?? inner.sh\n");
 }
 
+// The kernel keeps a mount point in its place for those who have the mount: through a descriptor of the mount namespace
+// before, who has left that one renames and removes it (rename(2), EBUSY).
+TEST_F(NestedTest, WhatAnInnerRootMovesAwayKeepsItsContentAndIsSaid) {
+  write_file(work_ / "inner.py",
+             "import os, ctypes\n"
+             "libc = ctypes.CDLL(None, use_errno=True)\n"
+             "uid, gid = os.getuid(), os.getgid()\n"
+             "work = os.open('.', os.O_RDONLY | os.O_DIRECTORY)\n"
+             "assert libc.unshare(0x10020000) == 0\n"
+             "for name, text in (('setgroups', 'deny'), ('uid_map', '0 %d 1' % uid), ('gid_map', '0 %d 1' % gid)):\n"
+             "  open('/proc/self/' + name, 'w').write(text)\n"
+             "libc.mount(None, b'/', None, 0x44000, None)\n"
+             "os.makedirs('/tmp/new')\n"
+             "libc.mount(b'tmpfs', b'/tmp/new', b'tmpfs', 0, None)\n"
+             "os.mkdir('/tmp/new/old'); os.chdir('/tmp/new')\n"
+             "libc.syscall(155, b'.', b'old'); os.chdir('/'); libc.umount2(b'/old', 2)\n"
+             "os.rename('.git', 'moved', src_dir_fd=work, dst_dir_fd=work)\n"
+             "os.unlink('.mcp.json', dir_fd=work)\n"
+             "os.mkdir('.git', dir_fd=work)\n"
+             "for name in ('.mcp.json', 'moved/config'):\n"
+             "  try: os.write(os.open(name, os.O_WRONLY | os.O_CREAT, dir_fd=work), b'evil')\n"
+             "  except OSError as fault: print(name, fault.strerror)\n");
+  const std::string config = read_text(work_ / ".git/config");
+  const Output output = script("python3 inner.py", {"--nested", "--report", home_ / "report"});
+  EXPECT_EQ(output.code, 0) << output.err;
+  EXPECT_EQ(output.out, "moved/config Read-only file system\n") << output.err;
+  EXPECT_EQ(read_text(work_ / "moved/config"), config);
+  EXPECT_FALSE(std::filesystem::exists(work_ / ".git"));
+  EXPECT_FALSE(std::filesystem::exists(work_ / ".mcp.json"));
+  const auto after = nlohmann::json::parse(read_text(home_ / "report"))["after"];
+  EXPECT_THAT(after["notes"], ::testing::UnorderedElementsAre("'.git' is now at 'moved'", "'.mcp.json' is gone"));
+  EXPECT_EQ(after["quarantined"].size(), 2U) << after;
+}
+
 TEST_F(NestedTest, AnInnerRootMakesNoSetIdFileAndNoDeviceOnTheHost) {
   const Output output = as_inner_root(
       "cp /bin/true copy; chmod 4755 copy && echo set-id; chmod 2755 copy && echo set-id; "

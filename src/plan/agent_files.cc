@@ -28,7 +28,8 @@ class Files {
  public:
   explicit Files(Draft& draft) : draft_(draft), who_("agent " + draft.policy.agent.name) {}
 
-  base::Status add_history(const AgentPath& asked);
+  // `obeyed`: what of the agent's a later run obeys.
+  base::Status add_history(const AgentPath& asked, const std::vector<AgentPath>& obeyed);
   base::Status add_obeyed(const AgentPath& asked);
   base::Status add_copy(const AgentPath& asked, KeptKind kind, const std::vector<std::string>& keys);
 
@@ -81,7 +82,12 @@ bool Files::led_by_history(const PathFact& fact) const {
   });
 }
 
-base::Status Files::add_history(const AgentPath& asked) {
+base::Status Files::add_history(const AgentPath& asked, const std::vector<AgentPath>& obeyed) {
+  const auto lies_in_it = [&](const AgentPath& each) { return base::is_within(each.path, asked.path); };
+  if (draft_.policy.isolation.nested && std::ranges::any_of(obeyed, lies_in_it)) {
+    note(asked.text + " was left out: with nested = true nothing keeps what is obeyed in it in its place");
+    return {};
+  }
   const PathFact fact = draft_.fact(asked.path);
   if (const std::string why = never_writable(draft_, fact.real); !why.empty()) {
     return base::refuse(who_, asked.text, "it leads to '" + fact.real + "': " + why + ", refusing",
@@ -120,6 +126,7 @@ base::Status Files::add_obeyed(const AgentPath& asked) {
     return {};
   }
   if (is_special(fact.kind)) return {};
+  draft_.held.push_back(target);
   draft_.table.add({.target = target,
                     .source = fact.real,
                     .idmap = draft_.maps(fact),
@@ -222,8 +229,8 @@ base::Status add_agent_files(Draft& draft) {
   };
   Files files(draft);
   BELLJAR_ASSIGN(const auto history, paths(agent.history));
-  for (const AgentPath& asked : history) BELLJAR_TRY(files.add_history(asked));
   BELLJAR_ASSIGN(const auto obeyed, paths(agent.obeyed));
+  for (const AgentPath& asked : history) BELLJAR_TRY(files.add_history(asked, obeyed));
   for (const AgentPath& asked : obeyed) BELLJAR_TRY(files.add_obeyed(asked));
   BELLJAR_ASSIGN(const auto logins, paths(agent.config_files));
   for (const AgentPath& asked : logins) BELLJAR_TRY(files.add_copy(asked, KeptKind::kLogin, {}));

@@ -32,6 +32,37 @@ TEST(FolderName, IsTheOneThatGeminiCliGives) {
   EXPECT_EQ(folder_name("/x/\xff\xff"), "project");
 }
 
+// Else the agent would rename the folder between, and make it anew.
+TEST(AgentFiles, WhatIsObeyedDeepInAHistoryStaysInItsPlace) {
+  Host host;
+  host.agent();
+  host.policy.agent.obeyed = {"~/.claude/projects/{project}/a/b/rules"};
+  for (const char* path : {"", "/a", "/a/b", "/a/b/rules"}) host.folder(std::string(kProject) + path);
+  const auto plan = host.plan();
+  ASSERT_TRUE(plan) << plan.error().message();
+  for (const char* path : {"/a", "/a/b"}) {
+    const Mount* held = mount_at(*plan, std::string(kProject) + path);
+    ASSERT_NE(held, nullptr) << path;
+    EXPECT_TRUE(held->writable);
+    EXPECT_EQ(held->source, std::string(kProject) + path);
+  }
+  EXPECT_FALSE(mount_at(*plan, std::string(kProject) + "/a/b/rules")->writable);
+}
+
+// From a mount namespace of its own making the agent could rename what is mounted in a history that it may write.
+TEST(AgentFiles, NestedLeavesOutTheHistoryWithSettingsInIt) {
+  Host host;
+  host.agent();
+  host.policy.isolation.nested = true;
+  host.folder(kProject);
+  host.folder(std::string(kProject) + "/memory");
+  const auto plan = host.plan();
+  ASSERT_TRUE(plan) << plan.error().message();
+  EXPECT_EQ(mount_at(*plan, kProject), nullptr);
+  EXPECT_FALSE(mount_at(*plan, std::string(kProject) + "/memory")->writable);
+  EXPECT_THAT(plan->notes, ::testing::Contains(::testing::HasSubstr("nested = true")));
+}
+
 TEST(AgentFiles, SettingsAreReadOnlyHistoryIsNotAndLoginsAreCopies) {
   Host host;
   host.agent();

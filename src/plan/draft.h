@@ -30,6 +30,7 @@ struct Draft {
   std::vector<std::string> notes{};
   std::vector<Kept> kept{};
   std::vector<std::string> caches{};
+  std::vector<std::string> held{};  // targets that stay where they are: hold_in_place()
 
   // True when a bind of what `file` describes is to go through the guest's id map.
   [[nodiscard]] bool maps(const PathFact& file) const {

@@ -52,6 +52,7 @@ struct PathFact {
   gid_t gid = 0;
   mode_t mode = 0;              // permission bits
   bool idmap_possible = false;  // its file system can be mounted with an id map (mount_setattr(2)); only known to root
+  bool shut = false;            // absent only as far as can be told: a folder on the way is closed to the launcher
 };
 
 // One entry of the host's root: /bin, /lib64, /opt.
@@ -169,8 +170,9 @@ struct Facts {
   std::vector<std::string> tools_unseen;       // those folders that are too large to look for such files in
   std::string cache_folder;                    // Belljar's own, a real path; it may not exist yet. Empty without a home
   std::vector<ProtectedPath> protected_paths;  // of the work folder, whatever the policy says of them
-  std::vector<GitFolder> git_folders;          // those that git = "write" would let the guest write
+  std::vector<GitFolder> git_folders;          // those that the guest may write
   std::vector<std::string> watched;            // see Plan
+  std::vector<std::string> held;               // folders with something in them that is obeyed where it is
   std::vector<std::string> unseen_folders;     // where there may be more
   std::vector<SpecialFile> special_files;      // in the work folder and in what the policy names
   ProgramFact program;

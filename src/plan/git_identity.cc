@@ -1,6 +1,7 @@
 #include "plan/git_identity.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -143,6 +144,57 @@ class Reader {
   std::string section_;
 };
 
+// What git starts by itself in the course of status, diff, add, commit, fetch and the like (git-config(1),
+// gitattributes(5)); not what a person calls by name, such as an alias or a difftool. A section with a quote at its end
+// has names of its own (`[filter "x"]`); an empty key is any.
+struct Command {
+  std::string_view section;
+  std::string_view key;
+};
+constexpr std::array kCommands = {Command{"core", "fsmonitor"},
+                                  Command{"core", "sshcommand"},
+                                  Command{"core", "editor"},
+                                  Command{"core", "pager"},
+                                  Command{"core", "askpass"},
+                                  Command{"core", "gitproxy"},
+                                  Command{"core", "alternaterefscommand"},
+                                  Command{"sequence", "editor"},
+                                  Command{"pager", ""},
+                                  Command{"diff", "external"},
+                                  Command{"diff\"", "command"},
+                                  Command{"diff\"", "textconv"},
+                                  Command{"merge\"", "driver"},
+                                  Command{"filter\"", "clean"},
+                                  Command{"filter\"", "smudge"},
+                                  Command{"filter\"", "process"},
+                                  Command{"gpg", "program"},
+                                  Command{"gpg\"", "program"},
+                                  Command{"gpg\"", "defaultkeycommand"},
+                                  Command{"credential", "helper"},
+                                  Command{"credential\"", "helper"},
+                                  Command{"interactive", "difffilter"},
+                                  Command{"trailer\"", "command"},
+                                  Command{"trailer\"", "cmd"},
+                                  Command{"uploadpack", "packobjectshook"},
+                                  Command{"remote\"", "uploadpack"},
+                                  Command{"remote\"", "receivepack"},
+                                  Command{"submodule\"", "update"}};
+
+bool is_command(std::string_view section, std::string_view key) {
+  return std::ranges::any_of(kCommands, [&](const Command& command) {
+    return command.section == section && (command.key.empty() || command.key == key);
+  });
+}
+
+// What a shell could take for a word or for the name in one, whatever the quotes and operators around it.
+void add_words(std::string_view line, std::vector<std::string>& out) {
+  while (!line.empty()) {
+    const size_t end = std::min(line.find_first_of(" \t'\"`;|&()<>{}=$!"), line.size());
+    if (end > 0) out.emplace_back(line.substr(0, end));
+    line.remove_prefix(std::min(end + 1, line.size()));
+  }
+}
+
 std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -168,8 +220,10 @@ void read_git_identity(std::string_view text, GitIdentity& into) {
 
 void read_git_redirects(std::string_view text, GitRedirects& into) {
   const Setting take = [&](std::string_view section, std::string_view key, std::string value) {
-    if (section == "core" && (key == "hookspath" || key == "fsmonitor")) {
+    if (section == "core" && key == "hookspath") {
       into.programs.push_back(std::move(value));
+    } else if (is_command(section, key)) {
+      add_words(value, into.words);
     } else if ((section == "include" || section == "includeif\"") && key == "path") {
       into.files.push_back(std::move(value));
     }

@@ -16,11 +16,13 @@ namespace belljar::plan {
 // out.
 void read_git_identity(std::string_view text, GitIdentity& into);
 
-// What a git config file sends git to: programs that it starts (core.hooksPath, a folder of hooks; core.fsmonitor), and
-// files that it obeys as it obeys this one (include.path, includeIf.*.path). As written, so perhaps relative.
+// What a git config file sends git to. As written, so perhaps relative.
 struct GitRedirects {
-  std::vector<std::string> programs{};
-  std::vector<std::string> files{};
+  std::vector<std::string> programs{};  // core.hooksPath, a folder of hooks that git starts
+  // Words of command lines that git gives to a shell unasked: core.fsmonitor, filters, textconv, editors, ….
+  // Each may be a program, or a script that one runs.
+  std::vector<std::string> words{};
+  std::vector<std::string> files{};  // what git obeys as it obeys this one: include.path, includeIf.*.path
 };
 void read_git_redirects(std::string_view text, GitRedirects& into);
 

@@ -88,8 +88,19 @@ TEST(GitIdentity, FindsWhereConfigsLead) {
       "[core]\n\tHooksPath = .githooks\n\tfsmonitor = tools/watch\n[include]\npath = ../shared\n"
       "[includeIf \"gitdir:~/x/\"]\n path = \"~/a b\"\n[include \"x\"]\npath = no\n[alias]\nhookspath = no\n",
       found);
-  EXPECT_EQ(found.programs, (std::vector<std::string>{".githooks", "tools/watch"}));
+  EXPECT_EQ(found.programs, (std::vector<std::string>{".githooks"}));
+  EXPECT_EQ(found.words, (std::vector<std::string>{"tools/watch"}));
   EXPECT_EQ(found.files, (std::vector<std::string>{"../shared", "~/a b"}));
+}
+
+TEST(GitIdentity, TakesCommandLinesApart) {
+  GitRedirects found;
+  read_git_redirects(
+      "[filter \"nb\"]\nclean = python3 'tools/strip nb.py' --in=a/b|x/y\n[core]\nsshCommand = \"ssh -F $HOME/c\"\n"
+      "[pager]\nlog = tools/p\n[difftool \"x\"]\ncmd = no\n[diff \"x\"]\ntextconv = t/c\n[diff]\ntextconv = no\n",
+      found);
+  EXPECT_EQ(found.words, (std::vector<std::string>{"python3", "tools/strip", "nb.py", "--in", "a/b", "x/y", "ssh", "-F",
+                                                   "HOME/c", "tools/p", "t/c"}));
 }
 
 TEST(GitIdentity, GivesWayToAFileOfThePolicys) {

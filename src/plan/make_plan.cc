@@ -41,6 +41,11 @@ base::Status check_supported(const policy::Policy& policy) {
     return base::refuse("isolation.nested", "true", "an engine's container makes no namespaces inside, refusing",
                         "use mode = \"jail\"");
   }
+  if (policy.isolation.nested && policy.files.allow_home) {
+    return base::refuse("files.allow_home", "true",
+                        "with nested = true the agent could move belljar's own folders out of the way, refusing",
+                        "leave one of the two out");
+  }
   if (mode == Mode::kNone) {
     if (policy.isolation.network == policy::Network::kDeny) {
       return base::refuse("isolation.network", "deny", "mode = \"none\" has no boundary to hold it, refusing",
@@ -199,7 +204,9 @@ void name_weakenings(Draft& draft) {
   if (isolation.nested) {
     draft.weakenings.emplace_back(
         "nested = true: the agent can make namespaces and mounts of its own, so more of the kernel is in its reach, "
-        "landlock bounds no files, nothing of /proc is hidden, and a tmpfs it mounts has no limit but memory's");
+        "landlock bounds no files, nothing of /proc is hidden, a tmpfs it mounts has no limit but memory's, and what "
+        "is "
+        "protected or hidden in the folders it may write keeps its content, but can be moved away");
   }
   if (isolation.network == policy::Network::kDeny) {
     for (const policy::ExposedPort& port : isolation.expose) {
@@ -377,11 +384,12 @@ base::Result<Plan> make_plan(const policy::Policy& asked, const Facts& facts, co
   if (!draft.shared_home) plan.private_home = draft.real_home;
   plan.kept = std::move(draft.kept);
   plan.caches = std::move(draft.caches);
+  hold_in_place(draft);
   plan.mounts = draft.table.in_order();
   plan.protected_paths = facts.protected_paths;
   plan.watched = facts.watched;
   plan.approved = policy.files.approve;
-  if (policy.git == policy::GitAccess::kWrite) plan.git_folders = facts.git_folders;
+  plan.git_folders = facts.git_folders;
   BELLJAR_ASSIGN(plan.audit, make_audit(policy.audit, facts, plan.mounts));
   BELLJAR_ASSIGN(plan.hook.token_file, place_token_file(plan.hook, facts, plan.mounts));
   plan.writable = writable_trees(plan.mounts);

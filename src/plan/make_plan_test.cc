@@ -194,6 +194,17 @@ TEST(MakePlan, AllowedNetworkIsANamedWeakening) {
   EXPECT_THAT(plan->weakenings[0], HasSubstr("abstract unix sockets"));
 }
 
+TEST(MakePlan, RefusesNestedWithTheHome) {
+  Host host;
+  host.policy.isolation.nested = true;
+  host.policy.files.allow_home = true;
+  const auto plan = host.plan();
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().message(),
+            "files.allow_home 'true': with nested = true the agent could move belljar's own folders out of the way, "
+            "refusing (leave one of the two out)");
+}
+
 TEST(MakePlan, NestedIsANamedWeakeningThatLeavesProcAsItIs) {
   Host host;
   host.policy.agent = *policy::find_agent("claude");

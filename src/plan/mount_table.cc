@@ -42,12 +42,17 @@ bool MountTable::shows(std::string_view path) const {
 }
 
 bool MountTable::writes(std::string_view path) const {
-  if (!shows(path)) return false;
+  return shows(path) && written_at(path);
+}
+
+std::optional<std::string> MountTable::written_at(std::string_view path) const {
   for (std::string here(path); here != "/"; here = base::parent_of(here)) {
     const Mount* mount = at(here);
-    if (mount != nullptr) return mount->kind == MountKind::kBind && mount->writable;
+    if (mount == nullptr) continue;
+    if (mount->kind != MountKind::kBind || !mount->writable) return std::nullopt;
+    return mount->source + std::string(path.substr(here.size()));
   }
-  return false;
+  return std::nullopt;
 }
 
 const Mount* MountTable::below(std::string_view path) const {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,8 @@ class MountTable {
   [[nodiscard]] bool shows(std::string_view path) const;
   // True when the guest may write at `path` what the host keeps.
   [[nodiscard]] bool writes(std::string_view path) const;
+  // The path on the host of what the guest may write at `path`; none when it may not, or when that is scratch.
+  [[nodiscard]] std::optional<std::string> written_at(std::string_view path) const;
   // Any mount strictly below `path`, or null.
   [[nodiscard]] const Mount* below(std::string_view path) const;
 

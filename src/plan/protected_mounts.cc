@@ -1,6 +1,8 @@
 #include "plan/protected_mounts.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "base/path.h"
 
@@ -57,10 +59,8 @@ base::Status add_protected(Draft& draft) {
   const std::vector<std::string> written = written_by_policy(draft);
   size_t copies = 0;
   std::vector<ProtectedPath> paths = draft.facts.protected_paths;
-  if (draft.policy.git == policy::GitAccess::kWrite) {
-    for (const GitFolder& folder : draft.facts.git_folders) {
-      paths.insert(paths.end(), folder.obeyed.begin(), folder.obeyed.end());
-    }
+  for (const GitFolder& folder : draft.facts.git_folders) {
+    paths.insert(paths.end(), folder.obeyed.begin(), folder.obeyed.end());
   }
   for (const ProtectedPath& path : paths) {
     if (path.path == draft.facts.work_folder || !draft.table.writes(path.path)) continue;
@@ -82,6 +82,24 @@ base::Status add_protected(Draft& draft) {
                           " could not be looked into: what programs obey in there is not protected");
   }
   return {};
+}
+
+void hold_in_place(Draft& draft) {
+  std::vector<std::string> folders = draft.facts.held;
+  for (const std::string& path : draft.held) {
+    for (std::string at = base::parent_of(path); at != "/"; at = base::parent_of(at)) folders.push_back(at);
+  }
+  // Those above first: what is written in one is told by the mounts above it.
+  std::ranges::sort(folders);
+  for (const std::string& at : folders) {
+    std::optional<std::string> source = draft.table.written_at(at);
+    if (draft.table.at(at) != nullptr || !source) continue;
+    draft.table.add({.target = at,
+                     .source = std::move(*source),
+                     .writable = true,
+                     .idmap = draft.identity.idmap,
+                     .reason = "so that what is obeyed or hidden in it stays where it is"});
+  }
 }
 
 }  // namespace belljar::plan

@@ -10,4 +10,9 @@ namespace belljar::plan {
 // otherwise. A path that the policy names under files.write is left as it is. Last of all mounts.
 [[nodiscard]] base::Status add_protected(Draft& draft);
 
+// A mount point cannot be renamed, but a folder above it can, mount and all: then anything may come under the old path.
+// Where the path is what counts (what a link or git's configuration leads to, what the policy hides or keeps from being
+// written) every folder above, up to the tree that the guest may write, becomes a mount of itself. After all mounts.
+void hold_in_place(Draft& draft);
+
 }  // namespace belljar::plan

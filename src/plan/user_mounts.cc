@@ -97,6 +97,7 @@ base::Status add_read(Draft& draft, const std::string& text, const std::vector<s
                         "name that folder itself");
   }
   if (draft.table.writes(fact.real) && draft.table.at(fact.real) == nullptr) {
+    draft.held.push_back(fact.real);
     draft.table.add({.kind = MountKind::kReadOnly, .target = fact.real, .reason = "files.read of the policy"});
     return {};
   }
@@ -133,7 +134,19 @@ base::Status hide_path(Draft& draft, const std::string& text) {
   if (const Mount* below = draft.table.below(fact.real); below != nullptr && below->kind != MountKind::kMask) {
     return contradiction(below->target);
   }
-  if (fact.kind == FileKind::kAbsent || !draft.table.shows(fact.real)) return {};
+  if (!draft.table.shows(fact.real)) return {};
+  if (fact.shut) {
+    return base::refuse("files.hide", text, "it cannot be looked at, since a folder above it is shut, refusing",
+                        "open the folder (chmod u+rx), or take the path out");
+  }
+  if (fact.kind == FileKind::kAbsent) {
+    if (draft.table.writes(fact.real)) {
+      draft.notes.push_back("files.hide '" + text +
+                            "': there is nothing now, so what the agent makes there is not hidden");
+    }
+    return {};
+  }
+  draft.held.push_back(fact.real);
   draft.table.add({.kind = MountKind::kMask, .target = fact.real, .reason = "files.hide of the policy"});
   return {};
 }

@@ -76,6 +76,11 @@ base::Result<workspace::Guard> guard_of(const Launch& launch, const std::string&
   for (const std::string& path : launch.plan.watched) {
     if (base::is_within(path, tree)) guard.watched.push_back(below(tree, path));
   }
+  // Belljar's caches of the project.
+  for (const plan::Mount& mount : launch.plan.mounts) {
+    const bool elsewhere = mount.kind == plan::MountKind::kBind && mount.writable && mount.source != mount.target;
+    if (elsewhere) guard.unswept.push_back(mount.source);
+  }
   for (tiers::jail::PrivateCopy& copy : tiers::jail::private_copies(launch.program)) {
     const bool own = base::is_within(copy.target, launch.plan.work_folder) == work_folder;
     if (own && base::is_within(copy.target, tree)) {

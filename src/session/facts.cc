@@ -280,19 +280,9 @@ void gather_system(Facts& facts, Walker& walker) {
   facts.landlock_abi = abi > 0 ? static_cast<int>(abi) : 0;
 }
 
-// The path that a file of git's names: its first line without `prefix`, relative to `folder`, followed.
-// Absent when the file cannot be read or says nothing of the kind.
 PathFact named_by(Walker& walker, const std::string& file, std::string_view prefix, const std::string& folder) {
-  const auto text = base::read_file(file, kSmallFile, false);
-  if (!text || !text->starts_with(prefix)) return {};
-  std::string path = text->substr(prefix.size());
-  if (const size_t end = path.find_last_not_of("\r\n"); end == std::string::npos) {
-    return {};
-  } else {
-    path.resize(end + 1);
-  }
-  if (path.contains('\0')) return {};
-  return walker.walk(path.front() == '/' ? path : folder + "/" + path);
+  const auto path = path_named_by(file, prefix, folder);
+  return path ? walker.walk(*path) : PathFact{};
 }
 
 bool looks_like_repository(Walker& walker, const std::string& folder) {
@@ -347,7 +337,10 @@ std::vector<PathFact> alternates_of(Walker& walker, const PathFact& common) {
   std::vector<PathFact> out;
   std::vector<std::string> folders{common.real + "/objects"};
   for (size_t at = 0; at < folders.size() && folders.size() <= kMost; ++at) {
-    const auto text = base::read_regular_file(folders[at] + "/info/alternates", kSmallFile, false);
+    const std::string file = folders[at] + "/info/alternates";
+    // A link on the way would be a guest's.
+    if (!walker.walk(file).links.empty()) continue;
+    const auto text = base::read_regular_file(file, kSmallFile, false);
     if (!text || text->contains('\0')) continue;
     for (const std::string_view line : base::split(*text, '\n')) {
       if (line.empty() || line.starts_with('#') || line.starts_with('"')) continue;

@@ -13,6 +13,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "plan/git_identity.h"
 #include "session/special_facts.h"
 #include "workspace/protected.h"
@@ -78,19 +79,27 @@ class Gatherer {
       : policy_(policy), facts_(facts), walker_(walker) {}
 
   base::Status run() {
+    trees_ = written_trees();
+    const std::vector<std::string> others = trees_;
+    trees_.push_back(facts_.work_folder);
     BELLJAR_TRY(look_through(facts_.work_folder, policy_.files.approve));
-    for (const std::string& tree : written_trees()) BELLJAR_TRY(look_through(tree, {}));
+    for (const std::string& tree : others) BELLJAR_TRY(look_through(tree, {}));
     look_into_repository_elsewhere();
-    follow_config();
-    std::ranges::sort(facts_.watched);
-    const auto repeated = std::ranges::unique(facts_.watched);
-    facts_.watched.erase(repeated.begin(), repeated.end());
-    return {};
+    follow_configs();
+    for (std::vector<std::string>* list : {&facts_.watched, &facts_.held}) {
+      std::ranges::sort(*list);
+      const auto repeated = std::ranges::unique(*list);
+      list->erase(repeated.begin(), repeated.end());
+    }
+    if (shut_.empty()) return {};
+    return base::refuse("protect what programs obey in", facts_.work_folder,
+                        "'" + shut_ + "' cannot be looked at, since a folder above it is shut, refusing",
+                        "open the folder (chmod u+rx), or take away what leads there");
   }
 
  private:
   base::Status look_through(const std::string& tree, const std::vector<std::string>& approved) {
-    BELLJAR_ASSIGN(const base::Fd root, base::open_resolved(AT_FDCWD, tree, O_RDONLY | O_DIRECTORY,
+    BELLJAR_ASSIGN(const base::Fd root, base::open_resolved(AT_FDCWD, tree, O_PATH | O_DIRECTORY,
                                                             RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS));
     BELLJAR_ASSIGN(workspace::Protected found, workspace::find_protected(root.get(), approved));
     for (const workspace::Known& known : found.known) {
@@ -135,31 +144,93 @@ class Gatherer {
     treat(known, path);
     if (path.kind == ProtectedPath::Kind::kLink) follow(path.path, path.treatment);
     if (path.repository && path.kind == ProtectedPath::Kind::kFolder) look_into_git(path);
+    if (path.repository) add_repository(path);
     facts_.protected_paths.push_back(std::move(path));
+  }
+
+  // One in the tree, whose own configuration counts in the folder that it belongs to.
+  void add_repository(const ProtectedPath& git) {
+    const bool named = workspace::protected_name(base::name_of(git.path)) == workspace::NameKind::kGit;
+    const std::string top = named ? base::parent_of(git.path) : git.path;
+    if (git.kind == ProtectedPath::Kind::kFolder) {
+      repositories_.push_back({top, {git.path}});
+    } else if (git.kind == ProtectedPath::Kind::kLink) {
+      repositories_.push_back({top, {walker_.walk(git.path).real}});
+    } else if (git.kind == ProtectedPath::Kind::kFile) {
+      const auto path = path_named_by(git.path, "gitdir: ", top);
+      if (!path) return;
+      follow(git.path, *path, ProtectedPath::Treatment::kReadOnly);
+      repositories_.push_back({top, git_folders_at(*path)});
+    }
+  }
+
+  // The folder that a `.git` file names, and what it has in common with other worktrees.
+  std::vector<std::string> git_folders_at(const std::string& path) {
+    const plan::PathFact own = walker_.walk(path);
+    std::vector<std::string> out{own.real};
+    const auto common = path_named_by(own.real + "/commondir", "", own.real);
+    if (common) out.push_back(walker_.walk(*common).real);
+    return out;
   }
 
   // What a protected link leads to is obeyed as the link is: it is protected too, or watched when there is nothing yet.
   void follow(const std::string& link, ProtectedPath::Treatment treatment) { follow(link, link, treatment); }
 
-  // As above for `path`, because `leader` leads there.
+  // As above for `path`, because `leader` leads there. What counts is what lies under this very path: so does each link
+  // on the way, and no folder above may become another one.
   void follow(const std::string& leader, const std::string& path, ProtectedPath::Treatment treatment) {
     const plan::PathFact fact = walker_.walk(path);
-    if (!base::is_within(fact.real, facts_.work_folder) || fact.real == facts_.work_folder) return;
-    const auto known = [&](const ProtectedPath& each) { return each.path == fact.real; };
-    if (std::ranges::any_of(facts_.protected_paths, known)) return;
-    if (fact.kind == plan::FileKind::kAbsent) {
-      facts_.watched.push_back(fact.real);
-      return;
+    for (const plan::LinkFact& link : fact.links) {
+      if (tree_of(link.path).empty() || lies_in_git(link.path)) continue;
+      hold(link.path, tree_of(link.path));
+      protect(link.path, ProtectedPath::Treatment::kReadOnly, leader);
     }
+    const std::string tree = tree_of(fact.real);
+    if (tree.empty()) return;
+    hold(fact.real, tree);
+    if (fact.shut) {
+      if (shut_.empty()) shut_ = fact.real;
+    } else if (fact.kind == plan::FileKind::kAbsent) {
+      facts_.watched.push_back(fact.real);
+    } else {
+      protect(fact.real, treatment, leader);
+    }
+  }
+
+  void protect(const std::string& path, ProtectedPath::Treatment treatment, const std::string& leader) {
+    const auto known = [&](const ProtectedPath& each) { return each.path == path; };
     workspace::FileLook look;
-    if (!workspace::look_at(AT_FDCWD, fact.real.c_str(), look)) return;
+    if (std::ranges::any_of(facts_.protected_paths, known) || !workspace::look_at(AT_FDCWD, path.c_str(), look)) return;
     ProtectedPath out;
-    out.path = fact.real;
+    out.path = path;
     out.kind = kind_of(look.mode);
     out.treatment = treatment;
     out.reason = "'" + leader + "' leads here";
     identify(look.id, out);
     facts_.protected_paths.push_back(std::move(out));
+  }
+
+  // The innermost of the trees that the guest may write, in which `path` lies; empty when it lies in none.
+  [[nodiscard]] std::string tree_of(const std::string& path) const {
+    std::string out;
+    for (const std::string& tree : trees_) {
+      if (path != tree && base::is_within(path, tree) && tree.size() > out.size()) out = tree;
+    }
+    return out;
+  }
+
+  // `path` is obeyed where it is, so that none of the folders above it in `tree` may be renamed.
+  void hold(const std::string& path, const std::string& tree) {
+    for (std::string at = base::parent_of(path); at != tree && base::is_within(at, tree); at = base::parent_of(at)) {
+      if (walker_.exists(at)) facts_.held.push_back(at);
+    }
+  }
+
+  // What lies in there is looked at with the git folder.
+  [[nodiscard]] static bool lies_in_git(const std::string& path) {
+    const auto names = base::split(base::parent_of(path), '/');
+    return std::ranges::any_of(
+        names, [](std::string_view name) { return workspace::protected_name(name) == workspace::NameKind::kGit; });
   }
 
   // The entries of `folder`, as paths; not more than a thousand.
@@ -195,12 +266,15 @@ class Gatherer {
     for (const char* name : {"/refs", "/logs/refs"}) look_into_shared(git.common.real + name);
   }
 
+  // A tree that is a git folder itself is the guest's to write, but for what git obeys.
   void look_into_git(const ProtectedPath& git) {
     const bool top = git.path == facts_.work_folder + "/.git";
-    look_into_git(git, top && policy_.git == policy::GitAccess::kWrite);
+    const bool tree = std::ranges::find(trees_, git.path) != trees_.end();
+    look_into_git(git, tree || (top && policy_.git == policy::GitAccess::kWrite));
   }
 
   void look_into_git(const ProtectedPath& git, bool writable) {
+    const auto open = workspace::OpenedFolder::open(AT_FDCWD, git.path.c_str(), true);
     plan::GitFolder folder{.whole = true, .path = git.path, .device = git.device, .inode = git.inode, .born = git.born};
     for (const std::string& entry : entries_of(git.path)) {
       const std::string_view name = base::name_of(entry);
@@ -215,17 +289,30 @@ class Gatherer {
       folder.obeyed.push_back(std::move(out));
     }
     if (!writable) return;
-    add_odd(folder);
+    add_places_of_objects(folder);
+    add_odd(folder, std::ranges::find(trees_, git.path) != trees_.end());
     folder.config = base::read_regular_file(git.path + "/config", kMostConfig, false).value_or("");
     facts_.git_folders.push_back(std::move(folder));
-    guard_alternates(git.path + "/objects/info/alternates");
+  }
+
+  // What names folders of objects elsewhere, which a later launch gives to its guest (GitFact::alternates).
+  void add_places_of_objects(plan::GitFolder& folder) {
+    for (const char* name : {"/objects/info", "/objects/info/alternates", "/objects/info/http-alternates"}) {
+      const std::string path = folder.path + name;
+      hold(path, folder.path);
+      workspace::FileLook look;
+      if (!workspace::look_at(AT_FDCWD, path.c_str(), look)) continue;
+      ProtectedPath out{.path = path, .kind = kind_of(look.mode), .reason = "where git finds more objects"};
+      identify(look.id, out);
+      folder.obeyed.push_back(std::move(out));
+    }
   }
 
   // What is no file and no folder in a git folder that the guest may write: it stays as it is, like what git obeys.
-  static void add_odd(plan::GitFolder& folder) {
-    const auto root = base::open_resolved(AT_FDCWD, folder.path, O_RDONLY | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
+  static void add_odd(plan::GitFolder& folder, bool tree) {
+    const auto root = base::open_resolved(AT_FDCWD, folder.path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
     base::Result<std::vector<workspace::Known>> odd;
-    if (root) odd = workspace::find_odd_in_git(root->get());
+    if (root) odd = workspace::find_odd_in_git(root->get(), tree);
     if (!odd) return;
     for (const workspace::Known& known : *odd) {
       ProtectedPath out{
@@ -243,27 +330,36 @@ class Gatherer {
     if (!workspace::look_at(AT_FDCWD, path.c_str(), found) || !S_ISDIR(found.mode)) return;
     plan::GitFolder folder{.whole = false, .path = path};
     identify(found.id, folder);
-    add_odd(folder);
+    add_odd(folder, false);
     facts_.git_folders.push_back(std::move(folder));
   }
 
-  // Names folders of objects elsewhere, which a later launch gives to its guest (GitFact::alternates).
-  void guard_alternates(const std::string& path) {
-    if (!base::is_within(path, facts_.work_folder)) return;
-    workspace::FileLook look;
-    if (!workspace::look_at(AT_FDCWD, path.c_str(), look)) {
-      facts_.watched.push_back(path);
-      return;
+  struct Config {
+    std::string file;
+    plan::GitRedirects found;
+  };
+
+  // These and what they include, as far as they can be read. What is included from the tree is protected.
+  std::vector<Config> read_configs(std::vector<std::string> files) {
+    std::vector<Config> out;
+    for (size_t at = 0; at < files.size() && at < kMostConfigs; ++at) {
+      const auto text = base::read_regular_file(files[at], kMostConfig, true);
+      if (!text) continue;
+      Config config{files[at], {}};
+      plan::read_git_redirects(*text, config.found);
+      for (const std::string& path : config.found.files) {
+        if (std::string real = protect_target(files[at], path, base::parent_of(files[at])); !real.empty()) {
+          files.push_back(std::move(real));
+        }
+      }
+      out.push_back(std::move(config));
     }
-    ProtectedPath out{.path = path, .kind = kind_of(look.mode), .reason = "where git finds more objects"};
-    identify(look.id, out);
-    facts_.protected_paths.push_back(std::move(out));
+    return out;
   }
 
-  // What the person's and the repository's git config send git to, when that lies in the work folder: hooks that are
-  // kept with the code, a config that it includes.
-  void follow_config() {
-    const plan::GitFact& git = facts_.git;
+  // What the person's and a repository's git config send git to, when that lies in what the guest may write: hooks that
+  // are kept with the code, a config that it includes.
+  void follow_configs() {
     std::vector<std::string> files{"/etc/gitconfig"};
     const auto config_home = facts_.environment.find("XDG_CONFIG_HOME");
     if (config_home != facts_.environment.end() && !config_home->second.empty()) {
@@ -272,22 +368,45 @@ class Gatherer {
       files.push_back(facts_.home + "/.config/git/config");
     }
     if (!facts_.home.empty()) files.push_back(facts_.home + "/.gitconfig");
-    const std::string repository =
-        git.kind == plan::GitFact::Kind::kWorktree ? git.common.real : facts_.work_folder + "/.git";
-    files.push_back(repository + "/config");
-    files.push_back((git.own.real.empty() ? repository : git.own.real) + "/config.worktree");
-    for (size_t at = 0; at < files.size() && at < kMostConfigs; ++at) {
-      const auto text = base::read_regular_file(files[at], kMostConfig, true);
-      if (!text) continue;
-      plan::GitRedirects found;
-      plan::read_git_redirects(*text, found);
-      // Git starts hooks at the top of the work folder (githooks(5)).
-      for (const std::string& path : found.programs) protect_target(files[at], path, facts_.work_folder);
-      for (const std::string& path : found.files) {
-        if (std::string real = protect_target(files[at], path, base::parent_of(files[at])); !real.empty()) {
-          files.push_back(std::move(real));
-        }
+    const std::vector<Config> everywhere = read_configs(std::move(files));
+    add_repository_above();
+    repositories_.push_back({facts_.work_folder, {facts_.work_folder + "/.git"}});
+    for (const Repository& repository : repositories_) {
+      follow_configs(everywhere, repository.top);
+      std::vector<std::string> own;
+      for (const std::string& folder : repository.folders) {
+        own.push_back(folder + "/config");
+        own.push_back(folder + "/config.worktree");
       }
+      follow_configs(read_configs(std::move(own)), repository.top);
+    }
+  }
+
+  // Git starts what they name at the top of the work tree (githooks(5)). A word of a command line that is no path is
+  // looked for in PATH, unless it is there as a file for the one before it.
+  void follow_configs(const std::vector<Config>& configs, const std::string& top) {
+    for (const Config& config : configs) {
+      for (const std::string& path : config.found.programs) protect_target(config.file, path, top);
+      for (const std::string& word : config.found.words) {
+        const auto path = plan::expand_path(word, facts_.home, top);
+        if (!path || walker_.walk(*path).kind == plan::FileKind::kFolder) continue;
+        if (word.contains('/') || walker_.exists(*path)) protect_target(config.file, word, top);
+      }
+    }
+  }
+
+  // The one that the work folder lies in, with a repository of its own or without.
+  void add_repository_above() {
+    for (std::string at = facts_.work_folder; at != "/";) {
+      at = base::parent_of(at);
+      const std::string git = at == "/" ? "/.git" : at + "/.git";
+      const plan::PathFact fact = walker_.walk(git);
+      if (fact.kind == plan::FileKind::kFolder) {
+        repositories_.push_back({at, {fact.real}});
+      } else if (const auto path = path_named_by(git, "gitdir: ", at); fact.kind == plan::FileKind::kFile && path) {
+        repositories_.push_back({at, git_folders_at(*path)});
+      }
+      if (fact.kind != plan::FileKind::kAbsent) return;
     }
   }
 
@@ -302,6 +421,7 @@ class Gatherer {
 
   // A hook is often a link to a script that is kept with the code.
   void follow_hooks(const std::string& hooks) {
+    const auto open = workspace::OpenedFolder::open(AT_FDCWD, hooks.c_str(), true);
     for (const std::string& hook : entries_of(hooks)) {
       workspace::FileLook look;
       if (workspace::look_at(AT_FDCWD, hook.c_str(), look) && S_ISLNK(look.mode)) {
@@ -313,6 +433,13 @@ class Gatherer {
   const policy::Policy& policy_;
   plan::Facts& facts_;
   Walker& walker_;
+  std::vector<std::string> trees_;  // what the guest may write: the work folder, and folders that the policy names
+  struct Repository {
+    std::string top;
+    std::vector<std::string> folders;  // where its configuration lies
+  };
+  std::vector<Repository> repositories_;
+  std::string shut_;  // the first that could not be looked at
 };
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace belljar::session {
 
-// Fills protected_paths, git_folders, watched and unseen_folders of `facts`, whose work_folder and git are known.
+// Fills protected_paths, git_folders, watched, held and unseen_folders of `facts`, whose work_folder and git are known.
 // Nothing for `/`, which is refused as a work folder and would be all of the machine to look at.
 [[nodiscard]] base::Status gather_protected(const policy::Policy& policy, plan::Facts& facts, Walker& walker);
 

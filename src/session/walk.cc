@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <deque>
 #include <optional>
 #include <string_view>
 
+#include "base/io.h"
 #include "base/path.h"
 #include "base/text.h"
 
@@ -19,6 +21,7 @@ namespace belljar::session {
 namespace {
 
 constexpr size_t kMaxLinks = 40;
+constexpr size_t kSmallFile = 64U << 10U;
 
 // File systems by magic number (statfs(2)) and the first kernel in which they allow id-mapped mounts
 // (mount_setattr(2), "Notes").
@@ -86,7 +89,11 @@ const Walker::Entry& Walker::look(const std::string& path) {
   const auto [at, fresh] = entries_.try_emplace(path);
   Entry& entry = at->second;
   struct stat info{};
-  if (!fresh || ::lstat(path.c_str(), &info) != 0) return entry;
+  if (!fresh) return entry;
+  if (::lstat(path.c_str(), &info) != 0) {
+    entry.shut = errno == EACCES;
+    return entry;
+  }
   entry.exists = true;
   entry.mode = info.st_mode;
   entry.uid = info.st_uid;
@@ -115,6 +122,7 @@ plan::PathFact Walker::walk(const std::string& path) {
     std::string next = below(here, name);
     const Entry& entry = look(next);
     if (!entry.exists || (S_ISLNK(entry.mode) && (entry.link.empty() || out.links.size() == kMaxLinks))) {
+      out.shut = entry.shut;
       stop(out, std::move(next), rest);
       return out;
     }
@@ -156,6 +164,16 @@ bool Walker::can_map_ids(const std::string& path, dev_t device) {
   }
   at->second = major > found->major || (major == found->major && minor >= found->minor);
   return at->second;
+}
+
+std::optional<std::string> path_named_by(const std::string& file, std::string_view prefix, const std::string& folder) {
+  const auto text = base::read_file(file, kSmallFile, false);
+  if (!text || !text->starts_with(prefix)) return std::nullopt;
+  std::string path = text->substr(prefix.size());
+  const size_t end = path.find_last_not_of("\r\n");
+  if (end == std::string::npos || path.contains('\0')) return std::nullopt;
+  path.resize(end + 1);
+  return path.front() == '/' ? path : folder + "/" + path;
 }
 
 std::string file_system_name(const std::string& path) {

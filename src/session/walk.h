@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "plan/facts.h"
@@ -28,6 +30,7 @@ class Walker {
  private:
   struct Entry {
     bool exists = false;
+    bool shut = false;  // nobody may say whether it exists
     uint32_t mode = 0;  // as in struct stat
     uid_t uid = 0;
     gid_t gid = 0;
@@ -42,6 +45,11 @@ class Walker {
   std::unordered_map<std::string, Entry> entries_;
   std::map<dev_t, bool> devices_;
 };
+
+// The path that a file of git's names: its first line without `prefix`, relative to `folder`. None when the file cannot
+// be read or says nothing of the kind.
+[[nodiscard]] std::optional<std::string> path_named_by(const std::string& file, std::string_view prefix,
+                                                       const std::string& folder);
 
 // The type of the file system at `path`, for messages: "ext4", "overlay", or its number in hexadecimal.
 [[nodiscard]] std::string file_system_name(const std::string& path);

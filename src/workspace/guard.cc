@@ -7,13 +7,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <climits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/io.h"
 #include "base/pack.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "workspace/private_changes.h"
 #include "workspace/quarantine.h"
 
@@ -37,6 +41,10 @@ class Sweep : public TreeVisitor {
 
   bool on_entry(const TreeEntry& entry) override {
     const NameKind name = protected_name(entry.name);
+    if (entry.type == DT_LNK && leads_to_unswept(entry)) {
+      put(entry.folder, std::string(entry.name), entry.path());
+      return false;
+    }
     if (name == NameKind::kNone) return true;
     if (name != NameKind::kGit && lies_in_packages(entry.folder_path)) return true;
     const std::string path = entry.path();
@@ -57,6 +65,7 @@ class Sweep : public TreeVisitor {
     return true;
   }
 
+  // `path` is relative to the work folder, or absolute.
   void on_unseen(std::string_view path, int code) override {
     if (code == ESTALE) moved_ = true;
     unseen_.emplace(std::string(path.substr(0, kMostUnseenPath)), code);
@@ -75,19 +84,45 @@ class Sweep : public TreeVisitor {
   // True when somebody moved folders about while they were looked at, so that another round is due.
   bool begin_again() {
     if (!std::exchange(moved_, false)) return false;
-    unseen_.clear();
+    std::erase_if(unseen_, [](const auto& each) { return !each.first.starts_with('/'); });
     return true;
+  }
+  // What had a protected name and is nowhere any more. A mount point cannot be removed, except from another mount
+  // namespace (nested = true).
+  void tell_gone(int root) {
+    for (const Known& known : guard_.known) {
+      if (known.name == NameKind::kNone || known.path.empty() || seen_.contains(&known)) continue;
+      const auto there =
+          base::open_resolved(root, known.path, O_PATH | O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+      if (!there && there.error().code == ENOENT) out_.add_note("'" + known.path + "' is gone");
+    }
   }
   void tell_unseen() {
     for (const auto& [path, code] : unseen_) {
-      out_.add_unreleased(base::system_error("look for what the guest left in", guard_.root + "/" + path, code,
-                                             "look there before you use it")
-                              .error()
-                              .message());
+      const std::string where = path.starts_with('/') ? path : guard_.root + "/" + path;
+      out_.add_unreleased(
+          base::system_error("look for what the guest left in", where, code, "look there before you use it")
+              .error()
+              .message());
     }
   }
 
  private:
+  // No program has a reason for such a link: in the guest those folders have other names. One that stays within the
+  // work folder leads no further than another link of it, which has its own turn.
+  [[nodiscard]] bool leads_to_unswept(const TreeEntry& entry) const {
+    if (guard_.unswept.empty()) return false;
+    std::array<char, PATH_MAX> buffer{};
+    const ssize_t size = ::readlinkat(entry.folder, entry.name.data(), buffer.data(), buffer.size());
+    if (size <= 0) return false;
+    const std::string_view text(buffer.data(), static_cast<size_t>(size));
+    if (text.front() != '/' && !text.contains("..")) return false;
+    const base::Fd end(::openat(entry.folder, entry.name.data(), O_PATH | O_CLOEXEC));
+    const auto real = end ? base::real_path(end.get()) : base::system_error("open", entry.name, errno);
+    const auto leads = [&](const std::string& tree) { return base::is_within(*real, tree); };
+    return real && std::ranges::any_of(guard_.unswept, leads);
+  }
+
   static constexpr size_t kMostUnseen = 20;
   static constexpr size_t kMostUnseenPath = 512;
 
@@ -95,12 +130,14 @@ class Sweep : public TreeVisitor {
     const auto same = by_id_.find(found.id);
     if (same == by_id_.end()) return false;
     const Known& known = *same->second;
+    seen_.insert(&known);
     if (known.path == path) return true;
     // The folder above it was moved, and its mount with it: a folder is the host's own, and still as it was. A link or
     // a file that names a repository may lead somewhere else from here, and a file may have a second name.
     if (known.kind != EntryKind::kFolder && (known.name == NameKind::kGit || !S_ISREG(found.mode))) return false;
     if (S_ISREG(found.mode) && found.links > 1) return false;
-    out_.add_note("'" + known.path + "' is now at '" + path + "': a folder above it was moved");
+    const bool beside = base::parent_of("/" + known.path) == base::parent_of("/" + path);
+    out_.add_note("'" + known.path + "' is now at '" + path + (beside ? "'" : "': a folder above it was moved"));
     return true;
   }
 
@@ -108,20 +145,24 @@ class Sweep : public TreeVisitor {
   Settled& out_;
   Quarantine quarantine_;
   std::map<FileId, const Known*> by_id_;
+  std::set<const Known*> seen_;
   std::map<std::string, int> unseen_;
   bool moved_ = false;
 };
 
-// What git obeys in a folder of its own, and links and their like at any depth: git appends to logs and writes messages
-// through a link. All else in it is the guest's. Objects are written under new names only and not looked through.
+// What git obeys in a folder of its own, and links and their like at any depth: git appends to logs, writes messages
+// and removes old packs through a link. All else in it is the guest's.
 class GitSweep : public TreeVisitor {
  public:
   GitSweep(const Guard& guard, const GitFolder& folder, Sweep& sweep) : guard_(guard), folder_(folder), sweep_(sweep) {}
 
   bool on_entry(const TreeEntry& entry) override {
-    const bool top = entry.folder_path.empty();
-    const bool obeyed = folder_.whole && top && obeyed_by_git(entry.name);
-    if (!obeyed && entry.type == DT_DIR) return !(folder_.whole && top && entry.name == "objects");
+    const bool obeyed = folder_.whole && (entry.folder_path.empty()             ? obeyed_by_git(entry.name)
+                                          : entry.folder_path == "objects/info" ? names_more_objects(entry.name)
+                                                                                : false);
+    if (!obeyed && entry.type == DT_DIR) {
+      return !entry.folder_path.empty() || folder_.path != guard_.root || kept_by_git(entry.name);
+    }
     FileLook found;
     if ((!obeyed && entry.type == DT_REG) || !look_at(entry.folder, entry.name.data(), found)) return false;
     const std::string name = entry.path();
@@ -134,7 +175,9 @@ class GitSweep : public TreeVisitor {
     return false;
   }
   bool on_repository(int /*folder*/, std::string_view /*path*/) override { return true; }
-  void on_unseen(std::string_view path, int code) override { sweep_.on_unseen(path, code); }
+  void on_unseen(std::string_view path, int code) override {
+    sweep_.on_unseen(folder_.path + "/" + std::string(path), code);
+  }
 
  private:
   // The host's own git replaces the file when it changes it, and the guest's mount went with the old one: so whose the
@@ -153,32 +196,52 @@ class GitSweep : public TreeVisitor {
 };
 
 void sweep_git(const Guard& guard, const GitFolder& folder, const base::Deadline& deadline, Sweep& sweep) {
-  const auto open =
-      base::open_resolved(AT_FDCWD, folder.path, O_RDONLY | O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+  const auto itself =
+      base::open_resolved(AT_FDCWD, folder.path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
   FileLook found;
-  // Another folder in its place was put away whole.
-  if (!open || !look_at(open->get(), "", found) || found.id != folder.id) return;
+  // What came in its place is put away whole.
+  if (itself && (!look_at(itself->get(), "", found) || found.id != folder.id)) return;
+  const OpenedFolder open = itself ? OpenedFolder::reopen(itself->get(), true) : OpenedFolder();
+  if (!open) {
+    if (!itself) errno = itself.error().code;
+    const bool replaced = errno == ENOENT || errno == ELOOP || errno == ENOTDIR;
+    if (!replaced) sweep.on_unseen(folder.path, errno);
+    return;
+  }
   GitSweep visitor(guard, folder, sweep);
-  (void)walk_tree(open->get(), visitor, {.deadline = deadline, .force_own = true});
+  if (const auto walked = walk_tree(open.fd(), visitor, {.deadline = deadline, .force_own = true}); !walked) {
+    sweep.on_unseen(folder.path, walked.error().code);
+  }
 }
 
-// What lies now where a protected link leads, unless it is what lay there.
-void sweep_target(int root, const std::string& path, const FileId& before, Sweep& sweep) {
-  const std::string parent = base::parent_of("/" + path).substr(1);
-  const auto folder = base::open_resolved(root, parent.empty() ? "." : parent, O_PATH | O_DIRECTORY,
-                                          RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-  const std::string leaf(base::name_of("/" + path));
-  FileLook found;
-  if (folder && look_at(folder->get(), leaf.c_str(), found) && found.id != before) {
-    sweep.put(folder->get(), leaf, path);
+// Looks at what lies now at `path`, under which something is obeyed: puts it away unless it is `before`. No link was on
+// the way: one that is there now is what the host would follow.
+void sweep_target(const Guard& guard, int root, const std::string& path, const FileId& before, Sweep& sweep) {
+  std::vector<OpenedFolder> way;
+  const auto names = base::split(path, '/');
+  std::string at;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const int folder = way.empty() ? root : way.back().fd();
+    const std::string name(names[i]);
+    at += (at.empty() ? "" : "/") + name;
+    FileLook found;
+    if (!look_at(folder, name.c_str(), found)) {
+      if (errno != ENOENT) sweep.on_unseen(guard.root + "/" + at, errno);
+      return;
+    }
+    const bool last = i + 1 == names.size();
+    if (last ? found.id != before : S_ISLNK(found.mode)) sweep.put(folder, name, at);
+    if (last || !S_ISDIR(found.mode)) return;
+    way.push_back(OpenedFolder::open(folder, name.c_str(), true));
+    if (!way.back()) return sweep.on_unseen(guard.root + "/" + at, errno);
   }
 }
 
 void sweep_targets(const Guard& guard, int root, Sweep& sweep) {
-  for (const std::string& path : guard.watched) sweep_target(root, path, {}, sweep);
+  for (const std::string& path : guard.watched) sweep_target(guard, root, path, {}, sweep);
   // Those that no name tells the walk of.
   for (const Known& known : guard.known) {
-    if (known.name == NameKind::kNone) sweep_target(root, known.path, known.id, sweep);
+    if (known.name == NameKind::kNone) sweep_target(guard, root, known.path, known.id, sweep);
   }
 }
 
@@ -191,6 +254,7 @@ base::Status sweep(const Guard& guard, int root, const base::Deadline& deadline,
     BELLJAR_TRY(walk_tree(root, visitor, options));
     if (round + 1 == kMostRounds || !visitor.begin_again()) break;
   }
+  visitor.tell_gone(root);
   visitor.tell_unseen();
   return {};
 }
@@ -231,6 +295,8 @@ std::string encode(const Guard& guard) {
   for (const std::string& pattern : guard.approved) base::pack_text(out, pattern);
   base::pack_number(out, guard.watched.size());
   for (const std::string& path : guard.watched) base::pack_text(out, path);
+  base::pack_number(out, guard.unswept.size());
+  for (const std::string& path : guard.unswept) base::pack_text(out, path);
   base::pack_number(out, guard.git_folders.size());
   for (const GitFolder& folder : guard.git_folders) {
     base::pack_number(out, folder.whole ? 1 : 0);
@@ -257,6 +323,7 @@ base::Result<Guard> decode_guard(std::string_view bytes) {
   out.known = unpack_known(in);
   for (uint64_t left = in.number(kMostItems); left > 0 && in.good(); --left) out.approved.push_back(in.text(kMostPath));
   for (uint64_t left = in.number(kMostItems); left > 0 && in.good(); --left) out.watched.push_back(in.text(kMostPath));
+  for (uint64_t left = in.number(kMostItems); left > 0 && in.good(); --left) out.unswept.push_back(in.text(kMostPath));
   for (uint64_t left = in.number(kMostItems); left > 0 && in.good(); --left) {
     GitFolder folder;
     folder.whole = in.number(1) == 1;
@@ -281,15 +348,17 @@ base::Result<Guard> decode_guard(std::string_view bytes) {
 base::Result<Settled> settle(const Guard& guard, int scratch) {
   Settled out;
   const auto deadline = base::Deadline::after(kMostTime);
-  BELLJAR_ASSIGN(const base::Fd root, base::open_resolved(AT_FDCWD, guard.root, O_RDONLY | O_DIRECTORY,
-                                                          RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS));
+  BELLJAR_ASSIGN(const base::Fd itself, base::open_resolved(AT_FDCWD, guard.root, O_PATH | O_DIRECTORY,
+                                                            RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS));
   FileLook found;
-  if (!look_at(root.get(), "", found)) return base::system_error("open", guard.root, errno);
+  if (!look_at(itself.get(), "", found)) return base::system_error("open", guard.root, errno);
   if (found.id != guard.id) {
     return base::refuse("look for what the guest left in", guard.root, "it is another folder than at the launch",
                         "look for the one that was there");
   }
-  if (const auto swept = sweep(guard, root.get(), deadline, out); !swept) {
+  const OpenedFolder root = OpenedFolder::reopen(itself.get(), true);
+  if (!root) return base::system_error("look into", guard.root, errno);
+  if (const auto swept = sweep(guard, root.fd(), deadline, out); !swept) {
     out.add_unreleased(swept.error().message());
   }
   for (const PrivateCopy& copy : guard.copies) {

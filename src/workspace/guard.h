@@ -36,6 +36,9 @@ struct Guard {
   std::vector<Known> known;           // what was there when the launch began
   std::vector<std::string> approved;  // patterns of what may be new (is_approved())
   std::vector<std::string> watched;   // relative: nothing may be there, since a protected link leads there
+  // Absolute: folders of the host that the guest could write, under other names of its own, and nobody looks through:
+  // no link may lead there.
+  std::vector<std::string> unswept;
   std::vector<GitFolder> git_folders;
   std::vector<PrivateCopy> copies;
   std::string quarantine;  // absolute path: the folder for the quarantines of all sessions

@@ -19,6 +19,7 @@ namespace belljar::workspace {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -142,7 +143,8 @@ TEST_F(GuardTest, PutsAwayWhatWasReplaced) {
   EXPECT_THAT(quarantined(settled), UnorderedElementsAre("a/.envrc", ".gemini"));
   EXPECT_EQ(text_of(root_ / "moved/.envrc"), "host's");
   EXPECT_TRUE(is_there("c/.git"));
-  EXPECT_THAT(settled.notes(), SizeIs(2));
+  EXPECT_THAT(settled.notes(), SizeIs(3));
+  EXPECT_THAT(settled.notes(), Contains("'.gemini' is gone"));
 }
 
 TEST_F(GuardTest, DoesNotTakeASecondNameForTheHosts) {
@@ -178,6 +180,69 @@ TEST_F(GuardTest, MakesAGitFolderInertInQuarantine) {
   const fs::path moved = settled.quarantined().front().moved_to;
   EXPECT_FALSE(fs::exists(moved / "HEAD"));
   EXPECT_TRUE(fs::exists(moved / kInertHead));
+}
+
+TEST_F(GuardTest, MakesAGitFolderInertThatHasTheOtherNameTaken) {
+  begin();
+  file(".git/HEAD", "ref: refs/heads/main\n");
+  file(".git/HEAD.quarantined", "decoy");
+  file("a/.vscode/.git/HEAD", "ref: refs/heads/main\n");
+  file("b/.vscode/.git", "gitdir: /elsewhere\n");
+  const Settled settled = end();
+  ASSERT_THAT(settled.quarantined(), SizeIs(3));
+  for (const Quarantined& one : settled.quarantined()) {
+    EXPECT_FALSE(fs::exists(fs::symlink_status(fs::path(one.moved_to) / "HEAD"))) << one.path;
+    EXPECT_FALSE(fs::exists(fs::symlink_status(fs::path(one.moved_to) / ".git"))) << one.path;
+  }
+}
+
+// What is obeyed there is obeyed by way of the path.
+TEST_F(GuardTest, PutsAwayALinkOnTheWayToWhatIsObeyed) {
+  file("tools/hooks/pre-commit", "host's");
+  begin();
+  for (const char* path : {"tools/hooks", "cfg/new/x"}) guard_.watched.emplace_back(path);
+  fs::rename(root_ / "tools", root_ / "t2");
+  file("evil/hooks/pre-commit", "evil");
+  fs::create_symlink("evil", root_ / "tools");
+  folder("cfg");
+  fs::create_symlink("../evil", root_ / "cfg/new");
+  EXPECT_THAT(quarantined(end()), UnorderedElementsAre("tools", "cfg/new"));
+  EXPECT_TRUE(is_there("evil/hooks/pre-commit"));
+}
+
+TEST_F(GuardTest, PutsAwayLinksToWhatNobodyLooksThrough) {
+  fs::create_directories(folder_ / "cache/deep");
+  guard_.unswept = {(folder_ / "cache").string()};
+  begin();
+  fs::create_symlink(folder_ / "cache/deep", root_ / "absolute");
+  folder("a");
+  fs::create_symlink("../../cache", root_ / "a/relative");
+  fs::create_symlink("a/relative/deep", root_ / "behind");
+  fs::create_symlink("../a", root_ / "a/inside");
+  fs::create_symlink("/usr", root_ / "elsewhere");
+  EXPECT_THAT(quarantined(end()), UnorderedElementsAre("absolute", "a/relative"));
+  EXPECT_FALSE(fs::exists(root_ / "behind")) << "leads nowhere";
+}
+
+TEST_F(GuardTest, LooksIntoShutFoldersAndLeavesThemShut) {
+  begin();
+  file("a/.envrc", "evil");
+  file("a/b/c/.mcp.json", "evil");
+  fs::permissions(root_ / "a/b/c", fs::perms::owner_read);
+  fs::permissions(root_ / "a/b", fs::perms::none);
+  fs::permissions(root_ / "a", fs::perms::owner_exec);
+  fs::permissions(root_, fs::perms::owner_exec);
+  const Settled settled = end();
+  EXPECT_THAT(settled.unreleased(), IsEmpty());
+  EXPECT_THAT(settled.quarantined(), SizeIs(2));
+  EXPECT_EQ(fs::status(root_).permissions(), fs::perms::owner_exec);
+  fs::permissions(root_, fs::perms::owner_all);
+  EXPECT_EQ(fs::status(root_ / "a").permissions(), fs::perms::owner_exec);
+  fs::permissions(root_ / "a", fs::perms::owner_all);
+  EXPECT_EQ(fs::status(root_ / "a/b").permissions(), fs::perms::none);
+  fs::permissions(root_ / "a/b", fs::perms::owner_all);
+  EXPECT_EQ(fs::status(root_ / "a/b/c").permissions(), fs::perms::owner_read);
+  fs::permissions(root_ / "a/b/c", fs::perms::owner_all);
 }
 
 TEST_F(GuardTest, LeavesWhatAPersonApproved) {
@@ -238,7 +303,7 @@ TEST_F(GuardTest, IsNotHeldUpByPermissions) {
   const Settled settled = end();
   EXPECT_THAT(quarantined(settled), UnorderedElementsAre("shut/in/.git", "kept/.envrc"));
   EXPECT_THAT(settled.unreleased(), IsEmpty());
-  ASSERT_EQ(::chmod((root_ / "kept").c_str(), 0755), 0);
+  for (const char* path : {"kept", "shut", "shut/in"}) ASSERT_EQ(::chmod((root_ / path).c_str(), 0755), 0);
 }
 
 TEST_F(GuardTest, FollowsNoLinkOutOfTheWorkFolder) {

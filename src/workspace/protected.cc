@@ -17,6 +17,9 @@ namespace {
 
 constexpr size_t kMostUnseen = 100;
 
+// What its owner has shut, a guest with the owner's id opens.
+constexpr WalkOptions kLaunchWalk{.deadline = {}, .force_own = true};
+
 bool name_matches(std::string_view pattern, std::string_view name) {
   const size_t star = pattern.find('*');
   if (star == std::string_view::npos) return pattern == name;
@@ -119,10 +122,10 @@ void add_special_within(int root, Protected& found) {
     // A root that has the shape of a repository was walked.
     if (known.kind != EntryKind::kFolder || known.path.empty()) continue;
     constexpr uint64_t kStay = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
-    const auto folder = base::open_resolved(root, known.path, O_RDONLY | O_DIRECTORY, kStay);
-    if (!folder) continue;  // what is shut for its owner is shut for the guest
+    const auto folder = base::open_resolved(root, known.path, O_PATH | O_DIRECTORY, kStay);
+    if (!folder) continue;
     SpecialFinder finder(known.path + "/", known.name == NameKind::kGit);
-    if (!walk_tree(folder->get(), finder, {})) continue;
+    if (!walk_tree(folder->get(), finder, kLaunchWalk)) continue;
     for (Special& each : finder.take()) more.push_back(std::move(each));
   }
   found.special.insert(found.special.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
@@ -131,8 +134,10 @@ void add_special_within(int root, Protected& found) {
 
 class OddFinder : public TreeVisitor {
  public:
+  explicit OddFinder(bool work_folder) : work_folder_(work_folder) {}
+
   bool on_entry(const TreeEntry& entry) override {
-    if (entry.type == DT_DIR) return !(entry.folder_path.empty() && entry.name == "objects");
+    if (entry.type == DT_DIR) return !work_folder_ || !entry.folder_path.empty() || kept_by_git(entry.name);
     FileLook found;
     if (entry.type != DT_REG && look_at(entry.folder, entry.name.data(), found)) {
       out_.push_back({entry.path(), NameKind::kNone, kind_of(found.mode), false, found.id});
@@ -145,6 +150,7 @@ class OddFinder : public TreeVisitor {
   std::vector<Known> take() { return std::move(out_); }
 
  private:
+  bool work_folder_;
   std::vector<Known> out_;
 };
 
@@ -189,7 +195,7 @@ bool is_approved(const std::vector<std::string>& patterns, std::string_view path
 
 base::Result<Protected> find_protected(int root, const std::vector<std::string>& approved) {
   Finder finder(approved);
-  BELLJAR_TRY(walk_tree(root, finder, {}));
+  BELLJAR_TRY(walk_tree(root, finder, kLaunchWalk));
   Protected out = finder.take();
   add_special_within(root, out);
   return out;
@@ -197,13 +203,13 @@ base::Result<Protected> find_protected(int root, const std::vector<std::string>&
 
 base::Result<std::vector<Special>> find_special(int root) {
   SpecialFinder finder({}, false);
-  BELLJAR_TRY(walk_tree(root, finder, {}));
+  BELLJAR_TRY(walk_tree(root, finder, kLaunchWalk));
   return finder.take();
 }
 
-base::Result<std::vector<Known>> find_odd_in_git(int root) {
-  OddFinder finder;
-  BELLJAR_TRY(walk_tree(root, finder, {}));
+base::Result<std::vector<Known>> find_odd_in_git(int root, bool work_folder) {
+  OddFinder finder(work_folder);
+  BELLJAR_TRY(walk_tree(root, finder, kLaunchWalk));
   return finder.take();
 }
 

@@ -75,8 +75,9 @@ struct Protected {
 // protected as a whole, it tells sockets and FIFOs only.
 [[nodiscard]] base::Result<Protected> find_protected(int root, const std::vector<std::string>& approved);
 
-// Links, sockets, FIFOs and devices below the open git folder `root`, at any depth but in its `objects`.
-[[nodiscard]] base::Result<std::vector<Known>> find_odd_in_git(int root);
+// Links, sockets, FIFOs and devices below the open git folder `root`, at any depth; of one that is the work folder
+// itself only in what kept_by_git() tells.
+[[nodiscard]] base::Result<std::vector<Known>> find_odd_in_git(int root, bool work_folder);
 
 // Every socket and FIFO below the open folder `root`, sorted by path.
 [[nodiscard]] base::Result<std::vector<Special>> find_special(int root);

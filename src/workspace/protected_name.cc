@@ -12,15 +12,25 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr std::array kFolders = {".agents"sv, ".claude"sv, ".codex"sv, ".cursor"sv, ".devcontainer"sv,
-                                 ".gemini"sv, ".husky"sv,  ".idea"sv,  ".vscode"sv, ".zed"sv};
+constexpr std::array kFolders = {".agents"sv, ".claude"sv, ".codex"sv,    ".cursor"sv, ".devcontainer"sv, ".gemini"sv,
+                                 ".husky"sv,  ".idea"sv,   ".opencode"sv, ".vscode"sv, ".windsurf"sv,     ".zed"sv};
 
-constexpr std::array kFiles = {
-    ".bash_aliases"sv, ".bash_login"sv, ".bash_logout"sv, ".bash_profile"sv, ".belljar.toml"sv, ".bashrc"sv,
-    ".cshrc"sv,        ".envrc"sv,      ".exrc"sv,        ".gitconfig"sv,    ".gitmodules"sv,   ".inputrc"sv,
-    ".kshrc"sv,        ".login"sv,      ".mcp.json"sv,    ".mkshrc"sv,       ".nvimrc"sv,       ".profile"sv,
-    ".ripgreprc"sv,    ".tcshrc"sv,     ".vimrc"sv,       ".zlogin"sv,       ".zlogout"sv,      ".zprofile"sv,
-    ".zshenv"sv,       ".zshrc"sv,      ".xprofile"sv,    ".xsession"sv,     ".xinitrc"sv,      ".xsessionrc"sv};
+constexpr std::array kFiles = {".aider.conf.yml"sv, ".devcontainer.json"sv,
+                               ".bash_aliases"sv,   ".bash_login"sv,
+                               ".bash_logout"sv,    ".bash_profile"sv,
+                               ".belljar.toml"sv,   ".bashrc"sv,
+                               ".cshrc"sv,          ".envrc"sv,
+                               ".exrc"sv,           ".gitconfig"sv,
+                               ".gitmodules"sv,     ".inputrc"sv,
+                               ".kshrc"sv,          ".login"sv,
+                               ".mcp.json"sv,       ".mkshrc"sv,
+                               ".nvimrc"sv,         ".profile"sv,
+                               ".ripgreprc"sv,      ".tcshrc"sv,
+                               ".vimrc"sv,          ".zlogin"sv,
+                               ".zlogout"sv,        ".zprofile"sv,
+                               ".zshenv"sv,         ".zshrc"sv,
+                               ".xprofile"sv,       ".xsession"sv,
+                               ".xinitrc"sv,        ".xsessionrc"sv};
 
 constexpr std::array kObeyedByGit = {"hooks"sv,     "config"sv,  "config.worktree"sv, "commondir"sv,    "modules"sv,
                                      "worktrees"sv, "remotes"sv, "branches"sv,        "rebase-merge"sv, "gitdir"sv};
@@ -95,6 +105,16 @@ bool lies_in_packages(std::string_view path) {
 
 bool obeyed_by_git(std::string_view name) {
   return is_one_of(kObeyedByGit, folded(name));
+}
+
+bool kept_by_git(std::string_view name) {
+  constexpr std::array kOwn = {"objects"sv, "refs"sv, "logs"sv, "info"sv};
+  return obeyed_by_git(name) || is_one_of(kOwn, name);
+}
+
+bool names_more_objects(std::string_view name) {
+  const std::string plain = folded(name);
+  return plain == "alternates" || plain == "http-alternates";
 }
 
 }  // namespace belljar::workspace

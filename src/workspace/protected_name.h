@@ -32,4 +32,11 @@ inline constexpr std::string_view kQuarantinePrefix = ".belljar-quarantine-";
 // git-rebase(1), git-worktree(1)).
 [[nodiscard]] bool obeyed_by_git(std::string_view name);
 
+// True for the folders of a repository that are git's alone: in a bare repository that is a work folder, the others are
+// worktrees, or whatever else a person keeps there.
+[[nodiscard]] bool kept_by_git(std::string_view name);
+
+// True for the files of a repository's `objects/info` that send git to other folders of objects.
+[[nodiscard]] bool names_more_objects(std::string_view name);
+
 }  // namespace belljar::workspace

@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "workspace/protected_name.h"
+#include "workspace/tree_walk.h"
 
 namespace belljar::workspace {
 namespace {
@@ -52,6 +53,28 @@ base::Fd open_own_folder(int parent, const char* name) {
     return {};
   }
   return fd;
+}
+
+}  // namespace
+
+namespace {
+
+// Git obeys what is in a git folder, whatever that is called, for whoever steps into it; it is none without `HEAD`.
+// What has the other name already is the guest's.
+void take_head(int folder) {
+  for (int round = 0; round < 100; ++round) {
+    const std::string name = kInertHead + (round == 0 ? "" : "." + std::to_string(round));
+    if (rename_new(folder, "HEAD", folder, name.c_str()) != EEXIST) return;
+  }
+}
+
+// The folder `leaf`, and one for which a `.git` in it counts.
+void make_inert(int parent, const char* leaf) {
+  const OpenedFolder itself = OpenedFolder::open(parent, leaf, true);
+  if (!itself) return;
+  take_head(itself.fd());
+  if (const OpenedFolder git = OpenedFolder::open(itself.fd(), ".git", true)) take_head(git.fd());
+  (void)rename_new(itself.fd(), ".git", itself.fd(), kInertGit);
 }
 
 }  // namespace
@@ -127,9 +150,7 @@ int Quarantine::move_to(Place& place, int folder, const std::string& leaf, const
   const base::Fd file(
       ::openat(place.fd.get(), origin.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (file) (void)base::write_all(file.get(), whole(path));
-  // A git folder obeys what is in it under any name, to whoever steps into it.
-  const base::Fd itself(::openat(place.fd.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (itself) (void)rename_new(itself.get(), "HEAD", itself.get(), kInertHead);
+  make_inert(place.fd.get(), name.c_str());
   return 0;
 }
 
@@ -138,8 +159,7 @@ int Quarantine::move_aside(int folder, const std::string& leaf, const std::strin
   const int error = move(folder, leaf.c_str(), folder, name.c_str());
   if (error == 0) {
     moved_to = base::parent_of(whole(path)) + "/" + name;
-    const base::Fd itself(::openat(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (itself) (void)rename_new(itself.get(), "HEAD", itself.get(), kInertHead);
+    make_inert(folder, name.c_str());
   }
   return error;
 }

@@ -62,7 +62,8 @@ class Quarantine {
 inline constexpr std::string_view kOriginSuffix = ".path";
 // The ending of the file that holds the present path of what could not be moved here.
 inline constexpr std::string_view kElsewhereSuffix = ".at";
-// What the HEAD of a git folder is called in quarantine: without one it is no git folder.
+// What the HEAD of a git folder is called in quarantine, without which it is none, and a `.git` in what lies there.
 inline constexpr const char* kInertHead = "HEAD.quarantined";
+inline constexpr const char* kInertGit = ".git.quarantined";
 
 }  // namespace belljar::workspace

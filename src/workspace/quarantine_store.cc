@@ -180,7 +180,13 @@ base::Result<std::string> QuarantineStore::restore(const QuarantineItem& item, c
   }
   // What made it inert (Quarantine).
   const base::Fd itself(::openat(folder.get(), leaf.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (itself) (void)::renameat2(itself.get(), kInertHead, itself.get(), "HEAD", RENAME_NOREPLACE);
+  const auto back = [](const base::Fd& in, const char* name, const char* as) {
+    if (in) (void)::renameat2(in.get(), name, in.get(), as, RENAME_NOREPLACE);
+  };
+  back(itself, kInertHead, "HEAD");
+  back(itself, kInertGit, ".git");
+  const base::Fd git(::openat(itself.get(), ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  back(git, kInertHead, "HEAD");
   forget(item);
   return target;
 }

@@ -48,14 +48,17 @@ bool is_repository(uint8_t shape) {
   return (shape & kHead) != 0 && ((shape & kCommon) != 0 || ((shape & kObjects) != 0 && (shape & kRefs) != 0));
 }
 
+constexpr int kOpenFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+
 struct Folder {
-  base::Fd fd;                   // closed for those far above the current one
+  OpenedFolder open;             // closed for those far above the current one
   std::unique_ptr<Batch> batch;  // likewise
   size_t at = 0;
   size_t size = 0;
   int64_t next = 0;  // where to read on
-  dev_t device = 0;  // of a closed one
+  dev_t device = 0;  // these three of a closed one
   ino_t inode = 0;
+  std::optional<mode_t> before;
   size_t path_size = 0;
   uint8_t shape = 0;
   bool judged = false;  // on_repository() was called
@@ -71,8 +74,7 @@ class Walk {
   bool judge(Folder& folder);
   void look_at(std::string_view name, uint8_t type);
   void enter(std::string_view name);
-  base::Fd open_folder(int parent, const char* name);
-  void push(base::Fd fd);
+  void push(OpenedFolder open);
   void pop();
   bool reopen(Folder& folder, int child);
   void close_far_ones();
@@ -94,7 +96,7 @@ bool Walk::refill(Folder& folder) {
       spare_.pop_back();
     }
   }
-  const long size = ::syscall(SYS_getdents64, folder.fd.get(), folder.batch->data(), folder.batch->size());
+  const long size = ::syscall(SYS_getdents64, folder.open.fd(), folder.batch->data(), folder.batch->size());
   if (size < 0) visitor_.on_unseen(path_, errno);
   folder.at = 0;
   folder.size = size > 0 ? static_cast<size_t>(size) : 0;
@@ -119,7 +121,7 @@ bool Walk::judge(Folder& folder) {
   }
   if (!is_repository(folder.shape)) return true;
   folder.judged = true;
-  return visitor_.on_repository(folder.fd.get(), path_);
+  return visitor_.on_repository(folder.open.fd(), path_);
 }
 
 unsigned char type_of(int folder, const char* name) {
@@ -128,30 +130,9 @@ unsigned char type_of(int folder, const char* name) {
   return static_cast<unsigned char>(IFTODT(found.st_mode));
 }
 
-// A folder of ours without permission for us: only its owner can have done that, and the guest of an ordinary user is
-// that owner.
-base::Fd Walk::open_folder(int parent, const char* name) {
-  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  base::Fd fd(::openat(parent, name, kFlags));
-  if (fd || errno != EACCES || !options_.force_own) return fd;
-  const base::Fd closed(::openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat found{};
-  errno = EACCES;
-  if (!closed || ::fstat(closed.get(), &found) != 0 || found.st_uid != ::geteuid()) return fd;
-  const std::string itself = "/proc/self/fd/" + std::to_string(closed.get());
-  if (::chmod(itself.c_str(), S_IRWXU) != 0) return fd;
-  fd = base::Fd(::openat(closed.get(), ".", kFlags));
-  const int code = errno;
-  // Entries can be looked up below while the descriptor is open only with search permission; the mode is put back when
-  // the owner could still use it so.
-  if ((found.st_mode & S_IXUSR) != 0) (void)::chmod(itself.c_str(), found.st_mode & 07777U);
-  errno = code;
-  return fd;
-}
-
-void Walk::push(base::Fd fd) {
+void Walk::push(OpenedFolder open) {
   Folder folder;
-  folder.fd = std::move(fd);
+  folder.open = std::move(open);
   folder.path_size = path_.size();
   folders_.push_back(std::move(folder));
   close_far_ones();
@@ -162,10 +143,10 @@ void Walk::close_far_ones() {
   if (folders_.size() <= kOpenFolders + 1) return;
   Folder& far = folders_[folders_.size() - 1 - kOpenFolders];
   struct stat found{};
-  if (::fstat(far.fd.get(), &found) != 0) return;
+  if (::fstat(far.open.fd(), &found) != 0) return;
   far.device = found.st_dev;
   far.inode = found.st_ino;
-  far.fd.reset();
+  far.before = far.open.leave();
   if (far.batch) spare_.push_back(std::move(far.batch));
   far.at = far.size = 0;
 }
@@ -177,29 +158,29 @@ bool Walk::reopen(Folder& folder, int child) {
   if (!fd || ::fstat(fd.get(), &found) != 0) return false;
   if (found.st_dev != folder.device || found.st_ino != folder.inode) return false;
   if (::lseek(fd.get(), folder.next, SEEK_SET) < 0) return false;
-  folder.fd = std::move(fd);
+  folder.open.take_back(std::move(fd), folder.before);
   return true;
 }
 
 void Walk::pop() {
-  const base::Fd child = std::move(folders_.back().fd);
+  const OpenedFolder child = std::move(folders_.back().open);
   if (folders_.back().batch) spare_.push_back(std::move(folders_.back().batch));
   folders_.pop_back();
   if (folders_.empty()) return;
   path_.resize(folders_.back().path_size);
-  if (folders_.back().fd || reopen(folders_.back(), child.get())) return;
+  if (folders_.back().open || reopen(folders_.back(), child.fd())) return;
   visitor_.on_unseen(path_, ESTALE);
-  while (!folders_.back().fd) folders_.pop_back();
+  while (!folders_.back().open) folders_.pop_back();
   path_.resize(folders_.back().path_size);
 }
 
 void Walk::enter(std::string_view name) {
-  base::Fd fd = open_folder(folders_.back().fd.get(), name.data());
+  OpenedFolder open = OpenedFolder::open(folders_.back().open.fd(), name.data(), options_.force_own);
   const int code = folders_.size() > kMostLevels ? ELOOP : errno;
   if (!path_.empty()) path_ += '/';
   path_ += name;
-  if (fd && folders_.size() <= kMostLevels) {
-    push(std::move(fd));
+  if (open && folders_.size() <= kMostLevels) {
+    push(std::move(open));
     return;
   }
   // Gone, or another thing by now: whoever did that is at work still, and is looked at when it has ended.
@@ -208,15 +189,15 @@ void Walk::enter(std::string_view name) {
 }
 
 void Walk::look_at(std::string_view name, uint8_t type) {
-  const int folder = folders_.back().fd.get();
+  const int folder = folders_.back().open.fd();
   TreeEntry entry{folder, path_, name, type == DT_UNKNOWN ? type_of(folder, name.data()) : type};
   if (visitor_.on_entry(entry) && entry.type == DT_DIR) enter(name);
 }
 
 base::Status Walk::run(int root) {
-  base::Fd fd(::openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) return base::system_error("look into", "the work folder", errno);
-  push(std::move(fd));
+  OpenedFolder open = OpenedFolder::reopen(root, options_.force_own);
+  if (!open) return base::system_error("look into", "the work folder", errno);
+  push(std::move(open));
   uint32_t count = 0;
   while (!folders_.empty()) {
     Folder& folder = folders_.back();
@@ -238,6 +219,62 @@ base::Status Walk::run(int root) {
 }
 
 }  // namespace
+
+OpenedFolder& OpenedFolder::operator=(OpenedFolder&& other) noexcept {
+  close();
+  fd_ = std::move(other.fd_);
+  before_ = std::exchange(other.before_, std::nullopt);
+  return *this;
+}
+
+OpenedFolder OpenedFolder::open(int parent, const char* name, bool force_own) {
+  OpenedFolder out;
+  out.fd_ = base::Fd(::openat(parent, name, kOpenFlags));
+  if (!force_own || (!out && errno != EACCES)) return out;
+  if (out) {
+    out.open_up(out.fd());
+    return out;
+  }
+  const base::Fd shut(::openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  return shut ? reopen(shut.get(), force_own) : OpenedFolder();
+}
+
+OpenedFolder OpenedFolder::reopen(int descriptor, bool force_own) {
+  OpenedFolder out;
+  if (force_own) out.open_up(descriptor);
+  out.fd_ = base::Fd(::openat(descriptor, ".", kOpenFlags));
+  if (out || !out.before_) return out;
+  const int code = errno;
+  (void)::chmod(("/proc/self/fd/" + std::to_string(descriptor)).c_str(), *std::exchange(out.before_, std::nullopt));
+  errno = code;
+  return out;
+}
+
+// Reading lists a folder, and only search permission lets its entries be looked up.
+void OpenedFolder::open_up(int descriptor) {
+  struct stat found{};
+  if (::geteuid() == 0 || ::fstat(descriptor, &found) != 0 || found.st_uid != ::geteuid()) return;
+  constexpr mode_t kWanted = S_IRUSR | S_IXUSR;
+  if ((found.st_mode & kWanted) == kWanted) return;
+  if (::chmod(("/proc/self/fd/" + std::to_string(descriptor)).c_str(), S_IRWXU) == 0) before_ = found.st_mode & 07777U;
+}
+
+void OpenedFolder::close() {
+  const std::optional<mode_t> before = std::exchange(before_, std::nullopt);
+  if (fd_ && before) (void)::fchmod(fd_.get(), *before);
+  fd_.reset();
+}
+
+std::optional<mode_t> OpenedFolder::leave() {
+  fd_.reset();
+  return std::exchange(before_, std::nullopt);
+}
+
+void OpenedFolder::take_back(base::Fd fd, std::optional<mode_t> before) {
+  close();
+  fd_ = std::move(fd);
+  before_ = before;
+}
 
 base::Status walk_tree(int root, TreeVisitor& visitor, const WalkOptions& options) {
   return Walk(visitor, options).run(root);

@@ -4,11 +4,13 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fd.h"
 
 namespace belljar::workspace {
 
@@ -40,16 +42,50 @@ class TreeVisitor {
   virtual void on_unseen(std::string_view path, int code) = 0;
 };
 
+// A folder, open for reading, and its entries can be looked up. One of the caller's own that its mode keeps the caller
+// out of (only its owner can have done that, and the guest of an ordinary user is that owner) is opened all the same:
+// its mode is put back when the object goes.
+class OpenedFolder {
+ public:
+  OpenedFolder() = default;
+  OpenedFolder(OpenedFolder&&) = default;
+  OpenedFolder& operator=(OpenedFolder&& other) noexcept;
+  OpenedFolder(const OpenedFolder&) = delete;
+  OpenedFolder& operator=(const OpenedFolder&) = delete;
+  ~OpenedFolder() { close(); }
+
+  // The folder `name` of the open folder `parent`, no link. Invalid, with errno, when it cannot be had; `force_own`
+  // unset takes modes as they are.
+  [[nodiscard]] static OpenedFolder open(int parent, const char* name, bool force_own);
+  // Another way to the folder behind `descriptor`, which may be an O_PATH one.
+  [[nodiscard]] static OpenedFolder reopen(int descriptor, bool force_own);
+
+  explicit operator bool() const { return fd_.valid(); }
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  // Puts the mode back and closes.
+  void close();
+  // Closes and leaves the mode open: for take_back().
+  [[nodiscard]] std::optional<mode_t> leave();
+  // The same folder again, opened as `fd`; its mode has yet to be put back to `before`.
+  void take_back(base::Fd fd, std::optional<mode_t> before);
+
+ private:
+  void open_up(int descriptor);
+
+  base::Fd fd_;
+  std::optional<mode_t> before_;
+};
+
 struct WalkOptions {
   base::Deadline deadline{};
-  // A folder of the caller's own that its mode keeps the caller out of is opened all the same, and its mode put back.
+  // As in OpenedFolder, while the walk is in the folder.
   bool force_own = false;
 };
 
-// Walks the tree below the open folder `root` (not used up), folder by folder, mounts below it included. No link is
-// followed; at most 64 descriptors and 1 MiB are in use at a time, however deep or wide the tree is (down to 100,000
-// levels). An entry may be renamed or removed by the visitor. ETIME when the deadline has passed first; else an error
-// only when the root itself cannot be read.
+// Walks the tree below the open folder `root` (not used up; O_PATH will do), folder by folder, mounts below it
+// included. No link is followed; at most 64 descriptors and 1 MiB are in use at a time, however deep or wide the tree
+// is (down to 100,000 levels). An entry may be renamed or removed by the visitor. ETIME when the deadline has passed
+// first; else an error only when the root itself cannot be read.
 [[nodiscard]] base::Status walk_tree(int root, TreeVisitor& visitor, const WalkOptions& options);
 
 }  // namespace belljar::workspace

@@ -1,0 +1,245 @@
+// What programs of the host obey by way of a path: what a guest does to the folders and links on that way, and what git
+// of the host runs afterwards. Each way is tried without a boundary first: there it has to work.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "support/belljar.h"
+#include "support/temp_dir.h"
+
+namespace belljar::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Shell functions for all scripts: an executable that says EVIL, and a config that makes git say it.
+constexpr const char* kWords =
+    "evil() { mkdir -p \"$(dirname \"$1\")\"; printf '#!/bin/sh\\necho EVIL >&2\\nexit 1\\n' >\"$1\"; chmod +x \"$1\"; "
+    "}\n"
+    "good() { mkdir -p \"$(dirname \"$1\")\"; printf '#!/bin/sh\\ntrue\\n' >\"$1\"; chmod +x \"$1\"; }\n"
+    "evil_config() { printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n"
+    "\\tfsmonitor = \"echo EVIL >&2; false\"\\n' >\"$1\"; }\n"
+    "commit() { git -c user.name=x -c user.email=x@y.test commit -q --allow-empty -m more 2>&1; }\n";
+
+struct Way {
+  const char* name;
+  const char* host;   // makes the work folder, in which it starts
+  const char* guest;  // what the agent does; may fail
+  const char* after;  // by the host: what it prints holds EVIL when the agent got its way
+  std::vector<std::string> options = {};
+};
+
+void PrintTo(const Way& way, std::ostream* out) {
+  *out << way.name;
+}
+
+const Way kWays[] = {
+    {"AHookThatLinksToAScript",
+     "git init -q .; good scripts/pre-commit; ln -s ../../scripts/pre-commit .git/hooks/pre-commit",
+     "mv scripts s2; evil evil/pre-commit; ln -s evil scripts", "commit"},
+    {"HooksKeptWithTheCode", "git init -q .; good tools/hooks/pre-commit; git config core.hooksPath tools/hooks",
+     "mv tools t2; evil ev/hooks/pre-commit; ln -s ev tools", "commit"},
+    {"HooksBehindALinkOfTheHosts",
+     "git init -q .; good real/hooks/pre-commit; ln -s real tools; git config core.hooksPath tools/hooks",
+     "rm tools; evil ev/hooks/pre-commit; ln -s ev tools", "commit"},
+    {"AHookBehindTwoLinks", "git init -q .; good tools/pc; ln -s tools/pc a; ln -s ../../a .git/hooks/pre-commit",
+     "rm a; evil ev/pc; ln -s ev/pc a", "commit"},
+    {"AnotherFolderInThePlaceOfAHooks", "git init -q .; good a/real/pc; ln -s ../../a/real/pc .git/hooks/pre-commit",
+     "mv a b; evil a/real/pc; chmod 000 a", "chmod 700 a; commit"},
+    {"AConfigThatIsIncluded",
+     "git init -q .; mkdir cfg; printf '[user]\\n\\tname = x\\n' >cfg/shared; git config include.path ../cfg/shared",
+     "mv cfg c2; mkdir ev; evil_config ev/shared; ln -s ev cfg", "git status 2>&1"},
+    {"SettingsThatLieElsewhere", "mkdir -p cfg/vscode; echo good >cfg/vscode/tasks.json; ln -s cfg/vscode .vscode",
+     "mv cfg c2; mkdir -p ev/vscode; echo EVIL >ev/vscode/tasks.json; ln -s ev cfg", "cat .vscode/tasks.json"},
+    {"SettingsThatLeadNowhereYet", "ln -s cfg/vscode .vscode",
+     "mkdir -p ev/vscode; echo EVIL >ev/vscode/tasks.json; ln -s ev cfg", "cat .vscode/tasks.json"},
+    {"AGitFolderUnderAnotherName", "mkdir gd; git init -q --separate-git-dir=gd/repo .",
+     "mv gd gd2; mkdir -p gd; cp -r gd2/repo gd/repo; evil_config gd/repo/config", "git status 2>&1"},
+    {"HooksOfANestedRepository",
+     "git init -q sub; git -C sub config core.hooksPath .githooks; good sub/.githooks/pre-commit",
+     "evil sub/.githooks/pre-commit", "cd sub; commit"},
+    {"AnIncludeOfANestedRepository",
+     "git init -q sub; echo >sub/shared.cfg; git -C sub config include.path ../shared.cfg",
+     "evil_config sub/shared.cfg", "cd sub; git status 2>&1"},
+    {"HooksOfTheRepositoryAbove",
+     "git init -q ..; git -C .. config core.hooksPath work/githooks; good githooks/pre-commit",
+     "evil githooks/pre-commit", "commit"},
+    {"AMonitorWithArguments", "git init -q .; good tools/fsm; git config core.fsmonitor 'sh tools/fsm -x'",
+     "evil tools/fsm", "git status 2>&1"},
+    {"AFilter",
+     "git init -q .; printf '#!/bin/sh\\ncat\\n' >clean; chmod +x clean; git config filter.x.clean './clean %f'; "
+     "echo '*.c filter=x' >.gitattributes; echo >a.c",
+     "evil clean", "git add a.c 2>&1"},
+    {"TheWorkFolderIsABareRepository", "git init -q --bare .",
+     "evil_config config; git config --file config core.worktree .", "git status 2>&1"},
+    {"AHookOfABareRepository", "git init -q --bare .", "evil hooks/reference-transaction",
+     "git update-ref refs/tags/x $(git hash-object -w -t tree /dev/null) 2>&1"},
+    {"AShutGitFolder",
+     "git init -q .",
+     "mkdir other; cp -r .git/refs .git/objects other/; evil_config other/config; echo ../other >.git/commondir; "
+     "chmod 100 .git",
+     "git status 2>&1; chmod 700 .git",
+     {"--git", "write"}},
+    {"ALinkForPacks",
+     "git init -q .",
+     "rm -rf .git/objects/pack; ln -s /tmp .git/objects/pack",
+     "test -L .git/objects/pack && echo EVIL",
+     {"--git", "write"}},
+    {"AFifoAmongTheObjects",
+     "git init -q .",
+     "mkfifo .git/objects/pack/x",
+     "test -p .git/objects/pack/x && echo EVIL",
+     {"--git", "write"}},
+    {"AlternatesBehindALink",
+     "git init -q .",
+     "mkdir info; echo /etc >info/alternates; cd .git/objects; mv info i2; ln -s ../../info info",
+     "test -e .git/objects/info/alternates && echo EVIL",
+     {"--git", "write"}},
+    {"AShutWorkFolder", "true", "echo EVIL >.envrc; chmod 100 .", "chmod 755 .; cat .envrc"},
+    {"AFolderThatOnlyLists", "mkdir a", "echo EVIL >a/.envrc; chmod 400 a", "chmod 755 a; cat a/.envrc"},
+    {"AShutFolderAboveADeepOne", "mkdir a",
+     "echo EVIL >a/.envrc; for i in 1 2 3 4; do mkdir -p a/$i$(printf '/d%.0s' $(seq 70)); done; chmod 100 a",
+     "chmod 755 a; cat a/.envrc"},
+    {"ADevelopmentContainer", "true", "echo EVIL >.devcontainer.json", "cat .devcontainer.json"},
+};
+
+class ObeyedElsewhereTest : public ::testing::Test {
+ protected:
+  static void make(const TempDir& world, const std::string& script) {
+    fs::create_directories(world / "work");
+    fs::create_directories(world / "home");
+    (void)must_run(plain(world, "set -e\n" + script));
+  }
+  static Command plain(const TempDir& world, const std::string& script) {
+    return {.argv = {"sh", "-c", kWords + script},
+            .env = {{"HOME", world / "home"}, {"GIT_CONFIG_NOSYSTEM", "1"}},
+            .cwd = world / "work"};
+  }
+  static Command guest(const TempDir& world, const std::string& script, std::vector<std::string> options = {}) {
+    options.insert(options.end(), {"--report", world / "report.json"});
+    Command out = sealed_script(world / "work", kWords + script, options);
+    out.env["HOME"] = world / "home";
+    out.env["XDG_STATE_HOME"] = world / "state";
+    return out;
+  }
+};
+
+class WayTest : public ObeyedElsewhereTest, public ::testing::WithParamInterface<Way> {};
+
+TEST_P(WayTest, LeadsNowhere) {
+  const Way& way = GetParam();
+  const TempDir open;
+  make(open, way.host);
+  (void)run(plain(open, way.guest));
+  EXPECT_THAT(run(plain(open, way.after)).out, HasSubstr("EVIL")) << "without a boundary it is no attack";
+  const TempDir closed;
+  make(closed, way.host);
+  const Output output = run(guest(closed, way.guest + std::string("\ntrue"), way.options));
+  EXPECT_EQ(output.code, 0) << output.err;
+  const Output after = run(plain(closed, way.after));
+  EXPECT_THAT(after.out + after.err, Not(HasSubstr("EVIL"))) << output.err << read_text(closed / "report.json");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WayTest, ::testing::ValuesIn(kWays),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// ---- what one session prepares for the next ----
+
+TEST_F(ObeyedElsewhereTest, NoSessionUncoversWhatThePolicyHides) {
+  const TempDir world;
+  make(world, "mkdir conf; echo TOPSECRET >conf/secret");
+  const std::vector<std::string> hidden{"--hide", "conf/secret"};
+  const Output first = run(guest(world, "mv conf c2 || echo stays; mv conf/secret x || echo stays", hidden));
+  EXPECT_EQ(first.out, "stays\nstays\n") << first.err;
+  const Output second = run(guest(world, "cat conf/secret c2/secret x; true", hidden));
+  EXPECT_THAT(second.out, Not(HasSubstr("TOPSECRET")));
+  // Without the option it is in view: the file was there to be read.
+  EXPECT_EQ(run(guest(world, "cat conf/secret")).out, "TOPSECRET\n");
+}
+
+TEST_F(ObeyedElsewhereTest, WhatIsHiddenInAShutFolderIsNotTakenForMissing) {
+  const TempDir world;
+  make(world, "mkdir d; echo TOPSECRET >d/secret; chmod 000 d");
+  const Output output = run(guest(world, "chmod 700 d; cat d/secret; true", {"--hide", "d/secret"}));
+  EXPECT_THAT(output.out, Not(HasSubstr("TOPSECRET"))) << output.err;
+  // To root no folder is shut.
+  if (::geteuid() != 0) {
+    EXPECT_EQ(output.code, 125);
+    EXPECT_THAT(output.err,
+                HasSubstr("files.hide './d/secret': it cannot be looked at, since a folder above it is shut"));
+  }
+  (void)run(plain(world, "chmod 700 d"));
+}
+
+TEST_F(ObeyedElsewhereTest, WhatIsObeyedInAShutFolderIsNotTakenForMissing) {
+  const TempDir world;
+  make(world, "git init -q .; good tools/hooks/pre-commit; git config core.hooksPath tools/hooks; chmod 000 tools");
+  const Output output = run(guest(world, "chmod 755 tools; evil tools/hooks/pre-commit; true"));
+  if (::geteuid() != 0) {
+    EXPECT_EQ(output.code, 125);
+    EXPECT_THAT(output.err, HasSubstr("tools/hooks' cannot be looked at, since a folder above it is shut, refusing"));
+  }
+  EXPECT_THAT(run(plain(world, "chmod 755 tools; commit; cat tools/hooks/pre-commit")).out, Not(HasSubstr("EVIL")));
+}
+
+TEST_F(ObeyedElsewhereTest, AShutFolderUncoversNoFifoInTheNextSession) {
+  const TempDir world;
+  make(world, "mkdir d; mkfifo d/cmd");
+  const std::string look = "test -p d/cmd && echo EVIL; true";
+  EXPECT_EQ(run(guest(world, look + "; chmod 100 d")).out, "");
+  EXPECT_EQ(run(guest(world, "chmod 700 d; " + look)).out, "");
+  EXPECT_EQ(run(plain(world, look)).out, "EVIL\n") << "it was there to be found";
+}
+
+TEST_F(ObeyedElsewhereTest, NoSessionGivesTheNextOneObjectsOfAnotherRepository) {
+  const TempDir world;
+  make(world,
+       "git init -q ../secret; cd ../secret; echo topsecret >s; git add s; git -c user.name=x -c user.email=x@y.test "
+       "commit -qm s; git init -q ../super; cd ../super; git -c user.name=x -c user.email=x@y.test -c "
+       "protocol.file.allow=always submodule --quiet add ../secret sub; git init -q ../work");
+  const std::string secret = must_run(plain(world, "printf %s $(git -C ../secret rev-parse HEAD:s)"));
+  const std::string objects = world / "secret/.git/objects";
+  must_run(plain(world, "git -C ../secret rm -q s; echo new >../secret/new"));
+  const std::string read = "git cat-file -p " + secret + "; true";
+  (void)run(guest(world,
+                  "mkdir ev; echo " + objects +
+                      " >ev/alternates; cd .git/objects; mv info i2; ln -s ../../ev info; "
+                      "mkdir -p info; echo " +
+                      objects + " >info/alternates; true",
+                  {"--git", "write"}));
+  EXPECT_THAT(run(guest(world, read)).out, Not(HasSubstr("topsecret")));
+  // And of a submodule, whose folder lies outside of the work folder.
+  const std::string alternates = world / "super/.git/modules/sub/objects/info/alternates";
+  Command inside = guest(world, "echo " + objects + " >" + alternates + "; true", {"--git", "write"});
+  inside.cwd = world / "super/sub";
+  const Output output = run(inside);
+  EXPECT_EQ(output.code, 0) << output.err;
+  EXPECT_FALSE(fs::exists(alternates)) << output.err;
+  // The host may: then a guest has them.
+  write_file(fs::path(world / "work") / ".git/objects/info/alternates", objects + "\n");
+  EXPECT_EQ(run(guest(world, read)).out, "topsecret\n");
+}
+
+// A cache is the project's, and nobody looks through it.
+TEST_F(ObeyedElsewhereTest, NoLinkLeadsIntoACacheOfBelljars) {
+  const TempDir world;
+  make(world, "mkdir keep; ln -s keep fine; ln -s /usr/share share");
+  const Output output =
+      run(guest(world,
+                "mkdir -p ~/.cache/r; R=$(awk -v at=\"$HOME/.cache\" '$5 == at { print $4 }' /proc/self/mountinfo); "
+                "ln -s \"$R/r\" sub; ln -s keep other; echo \"$R\""));
+  EXPECT_EQ(output.code, 0) << output.err;
+  ASSERT_THAT(output.out, HasSubstr("belljar"));
+  EXPECT_FALSE(fs::is_symlink(world / "work/sub"));
+  for (const char* name : {"work/other", "work/fine", "work/share"}) EXPECT_TRUE(fs::is_symlink(world / name)) << name;
+  const auto report = nlohmann::json::parse(read_text(world / "report.json"));
+  EXPECT_EQ(report["after"]["quarantined"].size(), 1U) << report["after"];
+}
+
+}  // namespace
+}  // namespace belljar::testing
