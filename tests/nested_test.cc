@@ -114,10 +114,12 @@ TEST_F(NestedTest, WhatAnInnerRootMovesAwayKeepsItsContentAndIsSaid) {
              "libc.syscall(155, b'.', b'old'); os.chdir('/'); libc.umount2(b'/old', 2)\n"
              "os.rename('.git', 'moved', src_dir_fd=work, dst_dir_fd=work)\n"
              "os.unlink('.mcp.json', dir_fd=work)\n"
+             "os.unlink('.envrc', dir_fd=work)\n"
              "os.mkdir('.git', dir_fd=work)\n"
              "for name in ('.mcp.json', 'moved/config'):\n"
              "  try: os.write(os.open(name, os.O_WRONLY | os.O_CREAT, dir_fd=work), b'evil')\n"
              "  except OSError as fault: print(name, fault.strerror)\n");
+  write_file(work_ / ".envrc", "export A=1\n");
   const std::string config = read_text(work_ / ".git/config");
   const Output output = script("python3 inner.py", {"--nested", "--report", home_ / "report"});
   EXPECT_EQ(output.code, 0) << output.err;
@@ -126,7 +128,7 @@ TEST_F(NestedTest, WhatAnInnerRootMovesAwayKeepsItsContentAndIsSaid) {
   EXPECT_FALSE(std::filesystem::exists(work_ / ".git"));
   EXPECT_FALSE(std::filesystem::exists(work_ / ".mcp.json"));
   const auto after = nlohmann::json::parse(read_text(home_ / "report"))["after"];
-  EXPECT_THAT(after["notes"], ::testing::UnorderedElementsAre("'.git' is now at 'moved'", "'.mcp.json' is gone"));
+  EXPECT_THAT(after["notes"], ::testing::UnorderedElementsAre("'.git' is now at 'moved'", "'.envrc' is gone"));
   EXPECT_EQ(after["quarantined"].size(), 2U) << after;
 }
 

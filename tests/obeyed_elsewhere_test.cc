@@ -105,6 +105,37 @@ const Way kWays[] = {
     {"AShutFolderAboveADeepOne", "mkdir a",
      "echo EVIL >a/.envrc; for i in 1 2 3 4; do mkdir -p a/$i$(printf '/d%.0s' $(seq 70)); done; chmod 100 a",
      "chmod 755 a; cat a/.envrc"},
+    {"AHookInAFolderOfHooks",
+     "git init -q .; good scripts/pc; mkdir -p tools/hooks; ln -s ../../scripts/pc tools/hooks/pre-commit; git config "
+     "core.hooksPath tools/hooks",
+     "evil scripts/pc", "commit"},
+    {"AHookOfTheRepositoryAbove",
+     "git init -q ..; good scripts/pc; ln -s ../../work/scripts/pc ../.git/hooks/pre-commit", "evil scripts/pc",
+     "commit"},
+    {"AHookOfAGitFolderElsewhere",
+     "git init -q --separate-git-dir=../gd .; good scripts/pc; ln -s \"$PWD/scripts/pc\" ../gd/hooks/pre-commit",
+     "evil scripts/pc", "commit"},
+    {"HooksByWayOfDots",
+     "git init -q .; mkdir a; good tools/hooks/pre-commit; git config core.hooksPath a/../tools/hooks",
+     "mv a a2; mkdir -p ev/x; evil ev/tools/hooks/pre-commit; ln -s ev/x a", "commit"},
+    {"AFilterAtTheTop",
+     "git init -q .; good tools/clean; git config filter.x.clean '$(git rev-parse --show-toplevel)/tools/clean %f'; "
+     "echo '*.c filter=x' >.gitattributes; echo >a.c",
+     "evil tools/clean", "git add a.c 2>&1"},
+    {"AConfigThatIsLarge",
+     "git init -q .; good hk/pre-commit; for i in $(seq 2000); do echo \"# $i: a line of a hundred characters, as "
+     "there are "
+     "in a config with many branches and remotes\"; done >>.git/config; git config core.hooksPath hk",
+     "evil hk/pre-commit", "commit"},
+    {"AnIncludeBehindALink",
+     "git init -q .; mkdir sub; printf '[include]\\n\\tpath = other\\n' >sub/real; ln -s sub/real cfg; echo >other; "
+     "git "
+     "config include.path ../cfg",
+     "evil_config other", "git status 2>&1"},
+    {"AWorkTreeByConfig",
+     "git init -q --bare dot; git -C dot config core.bare false; git -C dot config core.worktree ..; git -C dot config "
+     "core.hooksPath hk; good hk/pre-commit",
+     "evil hk/pre-commit", "export GIT_DIR=dot; commit"},
     {"ADevelopmentContainer", "true", "echo EVIL >.devcontainer.json", "cat .devcontainer.json"},
 };
 
@@ -162,6 +193,57 @@ TEST_F(ObeyedElsewhereTest, NoSessionUncoversWhatThePolicyHides) {
   EXPECT_EQ(run(guest(world, "cat conf/secret")).out, "TOPSECRET\n");
 }
 
+TEST_F(ObeyedElsewhereTest, NoSessionUncoversWhatIsHiddenBehindALink) {
+  const TempDir world;
+  make(world, "mkdir -p real/d; echo TOPSECRET >real/d/s; ln -s real/d lnk");
+  const std::vector<std::string> hidden{"--hide", "lnk/s"};
+  (void)run(guest(world, "rm lnk; mkdir ev; echo >ev/s; ln -s ev lnk; mv real r2; true", hidden));
+  EXPECT_THAT(run(guest(world, "cat lnk/s real/d/s r2/d/s; true", hidden)).out, Not(HasSubstr("TOPSECRET")));
+  EXPECT_EQ(run(guest(world, "cat real/d/s")).out, "TOPSECRET\n");
+}
+
+// What a linked worktree writes for all of them.
+TEST_F(ObeyedElsewhereTest, LinksAmongTheObjectsOfAWorktreesRepositoryArePutAway) {
+  const TempDir world;
+  make(world,
+       "git init -q ../main; cd ../main; git -c user.name=x -c user.email=x@y.test commit -q --allow-empty -m one; "
+       "rmdir ../work; git worktree add -q ../work");
+  const Output output =
+      run(guest(world,
+                "(cd \"$(git rev-parse --git-common-dir)\"; rmdir objects/pack; ln -s /tmp objects/pack; "
+                "mkfifo objects/x); git -c user.name=x -c user.email=x@y.test commit -q "
+                "--allow-empty -m two",
+                {"--git", "write"}));
+  EXPECT_EQ(output.code, 0) << output.err;
+  const fs::path objects = fs::path(world / "main") / ".git/objects";
+  for (const char* name : {"pack", "x"}) EXPECT_FALSE(fs::exists(fs::symlink_status(objects / name))) << name;
+  EXPECT_THAT(run(plain(world, "git log --oneline")).out, HasSubstr("two"));
+}
+
+// What a person keeps beside git's own in a bare repository is theirs.
+TEST_F(ObeyedElsewhereTest, ABareRepositoryThatMayBeWrittenKeepsItsWorktrees) {
+  const TempDir world;
+  make(
+      world,
+      "git init -q --bare ../bare; mkdir -p ../bare/main/bin; ln -s ../x ../bare/main/bin/tool; mkfifo ../bare/main/f");
+  const Output output =
+      run(guest(world, "ln -s /tmp ../bare/objects/x; ln -s /tmp ../bare/main/y", {"--write", world / "bare"}));
+  EXPECT_EQ(output.code, 0) << output.err;
+  for (const char* name : {"bare/main/bin/tool", "bare/main/f", "bare/main/y"}) {
+    EXPECT_TRUE(fs::exists(fs::symlink_status(world / name))) << name;
+  }
+  EXPECT_FALSE(fs::exists(fs::symlink_status(world / "bare/objects/x")));
+}
+
+TEST_F(ObeyedElsewhereTest, GitCleansUpInside) {
+  const TempDir world;
+  make(world, "git init -q .; git -c user.name=x -c user.email=x@y.test commit -q --allow-empty -m one");
+  const Output output =
+      run(guest(world, "git gc -q && git repack -a -d -q && git fsck --no-progress && test ! -e .git/gc.log",
+                {"--git", "write"}));
+  EXPECT_EQ(output.code, 0) << output.err;
+}
+
 TEST_F(ObeyedElsewhereTest, WhatIsHiddenInAShutFolderIsNotTakenForMissing) {
   const TempDir world;
   make(world, "mkdir d; echo TOPSECRET >d/secret; chmod 000 d");
@@ -182,7 +264,7 @@ TEST_F(ObeyedElsewhereTest, WhatIsObeyedInAShutFolderIsNotTakenForMissing) {
   const Output output = run(guest(world, "chmod 755 tools; evil tools/hooks/pre-commit; true"));
   if (::geteuid() != 0) {
     EXPECT_EQ(output.code, 125);
-    EXPECT_THAT(output.err, HasSubstr("tools/hooks' cannot be looked at, since a folder above it is shut, refusing"));
+    EXPECT_THAT(output.err, HasSubstr("tools/hooks': a folder above it is shut, refusing"));
   }
   EXPECT_THAT(run(plain(world, "chmod 755 tools; commit; cat tools/hooks/pre-commit")).out, Not(HasSubstr("EVIL")));
 }
@@ -229,16 +311,20 @@ TEST_F(ObeyedElsewhereTest, NoSessionGivesTheNextOneObjectsOfAnotherRepository) 
 TEST_F(ObeyedElsewhereTest, NoLinkLeadsIntoACacheOfBelljars) {
   const TempDir world;
   make(world, "mkdir keep; ln -s keep fine; ln -s /usr/share share");
+  EXPECT_EQ(run(guest(world, "mkdir -p ~/.cache/deep/r; echo evil >~/.cache/deep/r/x")).code, 0);
+  std::string deep;
+  for (const auto& entry : fs::recursive_directory_iterator(world / "home")) {
+    if (entry.path().filename() == "deep") deep = entry.path();
+  }
+  ASSERT_THAT(deep, HasSubstr("/belljar/projects/")) << "where the guest's own ~/.cache lies";
   const Output output =
-      run(guest(world,
-                "mkdir -p ~/.cache/r; R=$(awk -v at=\"$HOME/.cache\" '$5 == at { print $4 }' /proc/self/mountinfo); "
-                "ln -s \"$R/r\" sub; ln -s keep other; echo \"$R\""));
+      run(guest(world, "ln -s " + deep + "/r direct; ln -s " + fs::path(deep).parent_path().parent_path().string() +
+                           " above; ln -s above/*/deep/r behind; ln -s keep other"));
   EXPECT_EQ(output.code, 0) << output.err;
-  ASSERT_THAT(output.out, HasSubstr("belljar"));
-  EXPECT_FALSE(fs::is_symlink(world / "work/sub"));
-  for (const char* name : {"work/other", "work/fine", "work/share"}) EXPECT_TRUE(fs::is_symlink(world / name)) << name;
-  const auto report = nlohmann::json::parse(read_text(world / "report.json"));
-  EXPECT_EQ(report["after"]["quarantined"].size(), 1U) << report["after"];
+  for (const char* name : {"direct", "above"}) EXPECT_FALSE(fs::is_symlink(fs::path(world / "work") / name)) << name;
+  EXPECT_FALSE(fs::exists(fs::path(world / "work/behind") / "x"));
+  for (const char* name : {"other", "fine", "share"})
+    EXPECT_TRUE(fs::is_symlink(fs::path(world / "work") / name)) << name;
 }
 
 }  // namespace

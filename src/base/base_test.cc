@@ -91,5 +91,12 @@ TEST(Deadline, PassesAndRoundsUp) {
   EXPECT_GT(Deadline::after(std::chrono::hours(1)).poll_timeout(), 3'500'000);
 }
 
+TEST(Text, KnowsWhatIsAndWhatIsNot) {
+  for (const char* good : {"", "a/b", "\u00e4\u20ac\U0001f600"}) EXPECT_TRUE(is_utf8(good)) << good;
+  for (const char* bad : {"\xff", "\xc0\xaf", "\xe2\x82", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x80"}) {
+    EXPECT_FALSE(is_utf8(bad));
+  }
+}
+
 }  // namespace
 }  // namespace belljar::base

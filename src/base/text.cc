@@ -152,4 +152,26 @@ bool parse_uint(std::string_view text, uint64_t& out) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+bool is_utf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const auto first = static_cast<unsigned char>(text[i]);
+    const size_t size = first < 0x80U             ? 1
+                        : first >> 5U == 0b110U   ? 2
+                        : first >> 4U == 0b1110U  ? 3
+                        : first >> 3U == 0b11110U ? 4
+                                                  : 0;
+    if (size == 0 || i + size > text.size()) return false;
+    uint32_t code = size == 1 ? first : first & (0xffU >> (size + 1));
+    for (size_t j = 1; j < size; ++j) {
+      const auto next = static_cast<unsigned char>(text[i + j]);
+      if (next >> 6U != 0b10U) return false;
+      code = code << 6U | (next & 0x3fU);
+    }
+    constexpr std::array<uint32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
+    if (code < kLeast[size] || code > 0x10ffffU || (code >= 0xd800U && code <= 0xdfffU)) return false;
+    i += size;
+  }
+  return true;
+}
+
 }  // namespace belljar::base

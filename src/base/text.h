@@ -33,4 +33,7 @@ namespace belljar::base {
 // Decimal digits only, no sign, no spaces, no overflow.
 [[nodiscard]] bool parse_uint(std::string_view text, uint64_t& out);
 
+// Well-formed UTF-8 (RFC 3629).
+[[nodiscard]] bool is_utf8(std::string_view text);
+
 }  // namespace belljar::base

@@ -51,6 +51,8 @@ class Reader {
     std::ranges::transform(name, name.begin(), lower);
     // `[user "x"]` is another section than `[user]`.
     if (rest_[end] == '"') name = name.substr(0, name.find_first_of(" \t")) + "\"";
+    // And `[user.x]` is an old way to say so.
+    if (const size_t dot = name.find('.'); dot != std::string::npos) name = name.substr(0, dot) + "\"";
     section_ = std::move(name);
     if (rest_[end] == ']') {
       rest_.remove_prefix(end + 1);
@@ -81,11 +83,7 @@ class Reader {
     rest_.remove_prefix(1);
     std::optional<std::string> value = take_value();
     if (!value) return false;
-    const bool good = std::ranges::none_of(*value, [](char c) {
-      const auto byte = static_cast<unsigned char>(c);
-      return byte < 0x20 || byte == 0x7F;
-    });
-    if (good) setting_(section_, key, std::move(*value));
+    setting_(section_, key, std::move(*value));
     return true;
   }
 
@@ -132,7 +130,7 @@ class Reader {
       case 'n':
       case 't':
       case 'b':
-        c = '\x01';  // a control character like those they stand for: the value is left out
+        c = '\x01';  // a control character like those they stand for
         return true;
       default:
         return false;
@@ -176,6 +174,7 @@ constexpr std::array kCommands = {Command{"core", "fsmonitor"},
                                   Command{"trailer\"", "command"},
                                   Command{"trailer\"", "cmd"},
                                   Command{"uploadpack", "packobjectshook"},
+                                  Command{"gc", "recentobjectshook"},
                                   Command{"remote\"", "uploadpack"},
                                   Command{"remote\"", "receivepack"},
                                   Command{"submodule\"", "update"}};
@@ -186,11 +185,48 @@ bool is_command(std::string_view section, std::string_view key) {
   });
 }
 
-// What a shell could take for a word or for the name in one, whatever the quotes and operators around it.
+bool has_control(std::string_view text) {
+  return std::ranges::any_of(text, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x20 || byte == 0x7F;
+  });
+}
+
+// True for what takes its next word for a script.
+bool is_interpreter(std::string_view word) {
+  constexpr std::array<std::string_view, 8> kNames = {"sh", "bash", "dash", "zsh", "node", "perl", "ruby", "env"};
+  const std::string_view name = word.substr(word.rfind('/') + 1);
+  return name.starts_with("python") || std::ranges::find(kNames, name) != kNames.end();
+}
+
+// What a shell could take for a path, whatever the quotes and operators around it. A word without a slash is one only
+// for an interpreter. What follows a variable or `$(…)` may begin at the top of the work tree.
 void add_words(std::string_view line, std::vector<std::string>& out) {
+  constexpr std::string_view kEnds =
+      " '\"`;|&()<>{}=$!\x01\x02\x03\x04\x05\x06\x07\b\t\n\v\f\r\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18"
+      "\x19\x1a\x1b\x1c\x1d\x1e\x1f\x7f";
+  // A quoted name may hold blanks.
+  for (const char quote : {'\'', '"'}) {
+    for (size_t at = line.find(quote); at != std::string_view::npos;) {
+      const size_t end = line.find(quote, at + 1);
+      if (end == std::string_view::npos) break;
+      const std::string_view inside = line.substr(at + 1, end - at - 1);
+      if (inside.contains(' ') && inside.contains('/')) out.emplace_back(inside);
+      at = line.find(quote, end + 1);
+    }
+  }
+  std::string_view before;
+  char mark = ' ';
   while (!line.empty()) {
-    const size_t end = std::min(line.find_first_of(" \t'\"`;|&()<>{}=$!"), line.size());
-    if (end > 0) out.emplace_back(line.substr(0, end));
+    const size_t end = std::min(line.find_first_of(kEnds), line.size());
+    if (const std::string_view word = line.substr(0, end); !word.empty()) {
+      const size_t slash = word.find('/');
+      if (slash != std::string_view::npos || is_interpreter(before)) out.emplace_back(word);
+      const bool expanded = mark == '$' || mark == ')' || mark == '}' || mark == '"' || mark == '`';
+      if (expanded && slash != std::string_view::npos) out.push_back("." + std::string(word.substr(slash)));
+      if (!word.starts_with('-')) before = word;
+    }
+    if (end < line.size()) mark = line[end];
     line.remove_prefix(std::min(end + 1, line.size()));
   }
 }
@@ -208,7 +244,7 @@ std::string quoted(const std::string& text) {
 
 void read_git_identity(std::string_view text, GitIdentity& into) {
   const Setting take = [&](std::string_view section, std::string_view key, std::string value) {
-    if (section != "user") return;
+    if (section != "user" || has_control(value)) return;
     if (key == "name") {
       into.name = std::move(value);
     } else if (key == "email") {
@@ -220,10 +256,14 @@ void read_git_identity(std::string_view text, GitIdentity& into) {
 
 void read_git_redirects(std::string_view text, GitRedirects& into) {
   const Setting take = [&](std::string_view section, std::string_view key, std::string value) {
-    if (section == "core" && key == "hookspath") {
-      into.programs.push_back(std::move(value));
-    } else if (is_command(section, key)) {
+    if (is_command(section, key)) {
       add_words(value, into.words);
+    } else if (has_control(value)) {
+      return;
+    } else if (section == "core" && key == "hookspath") {
+      into.programs.push_back(std::move(value));
+    } else if (section == "core" && key == "worktree") {
+      into.work_tree = std::move(value);
     } else if ((section == "include" || section == "includeif\"") && key == "path") {
       into.files.push_back(std::move(value));
     }
@@ -240,6 +280,10 @@ void add_git_identity(Draft& draft) {
   // The host's index knows the files by their owner on disk. Git would read every one of them anew, in each `git
   // status`, since it cannot write down what it found.
   if (draft.identity.guest_uid != draft.identity.disk_uid) text += "[core]\n\tcheckStat = minimal\n";
+  // `objects/info` is read-only, and git would fail for these two.
+  if (draft.policy.git == policy::GitAccess::kWrite) {
+    text += "[gc]\n\twriteCommitGraph = false\n[repack]\n\tupdateServerInfo = false\n";
+  }
   if (!who.name.empty() || !who.email.empty()) text += "[user]\n";
   if (!who.name.empty()) text += "\tname = " + quoted(who.name) + "\n";
   if (!who.email.empty()) text += "\temail = " + quoted(who.email) + "\n";

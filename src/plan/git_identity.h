@@ -23,6 +23,7 @@ struct GitRedirects {
   // Each may be a program, or a script that one runs.
   std::vector<std::string> words{};
   std::vector<std::string> files{};  // what git obeys as it obeys this one: include.path, includeIf.*.path
+  std::string work_tree{};           // core.worktree, relative to the git folder
 };
 void read_git_redirects(std::string_view text, GitRedirects& into);
 

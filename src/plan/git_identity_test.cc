@@ -94,13 +94,23 @@ TEST(GitIdentity, FindsWhereConfigsLead) {
 }
 
 TEST(GitIdentity, TakesCommandLinesApart) {
-  GitRedirects found;
-  read_git_redirects(
-      "[filter \"nb\"]\nclean = python3 'tools/strip nb.py' --in=a/b|x/y\n[core]\nsshCommand = \"ssh -F $HOME/c\"\n"
-      "[pager]\nlog = tools/p\n[difftool \"x\"]\ncmd = no\n[diff \"x\"]\ntextconv = t/c\n[diff]\ntextconv = no\n",
-      found);
-  EXPECT_EQ(found.words, (std::vector<std::string>{"python3", "tools/strip", "nb.py", "--in", "a/b", "x/y", "ssh", "-F",
-                                                   "HOME/c", "tools/p", "t/c"}));
+  const auto words = [](const std::string& text) {
+    GitRedirects found;
+    read_git_redirects(text, found);
+    return found.words;
+  };
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(words("[filter \"x\"]\nclean = python3 strip.py --in=a/b|x/y f\n"), (Words{"strip.py", "a/b", "x/y"}));
+  EXPECT_EQ(words("[filter \"x\"]\nclean = git-lfs clean -- %f\n"), Words{}) << "no word of it is a path";
+  EXPECT_EQ(words("[filter \"x\"]\nclean = \"'tools/my clean' %f\"\n"), (Words{"tools/my clean", "tools/my"}))
+      << "a quoted name may hold blanks";
+  EXPECT_EQ(words("[core]\nsshCommand = $(git rev-parse --show-toplevel)/tools/ssh\n"),
+            (Words{"/tools/ssh", "./tools/ssh"}));
+  EXPECT_EQ(words("[core]\nsshCommand = $PWD/tools/ssh\n"), (Words{"PWD/tools/ssh", "./tools/ssh"}));
+  EXPECT_EQ(words("[filter.x]\nclean = tools/clean\\t%f\n"), Words{"tools/clean"}) << "a dotted section, a tab";
+  EXPECT_EQ(
+      words("[pager]\nlog = tools/p\n[difftool \"x\"]\ncmd = t/no\n[diff]\ntextconv = t/no\n[alias]\nx = !t/no\n"),
+      Words{"tools/p"});
 }
 
 TEST(GitIdentity, GivesWayToAFileOfThePolicys) {

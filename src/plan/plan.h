@@ -56,6 +56,7 @@ struct ProtectedPath {
 // which no name counts. Links, sockets and FIFOs count in both: git of the host writes through them.
 struct GitFolder {
   bool whole = true;
+  bool tree = false;   // a tree of the guest's itself: what in it is not git's is the person's
   std::string path{};  // absolute
   uint64_t device = 0;
   uint64_t inode = 0;

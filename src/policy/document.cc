@@ -93,15 +93,6 @@ std::string_view kind_text(Node::Kind kind) {
   return "a table";
 }
 
-bool is_utf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const size_t length = sequence_length(text, i);
-    if (length == 0) return false;
-    i += length;
-  }
-  return true;
-}
-
 std::string place(std::string_view name, Position at) {
   return base::escape(name) + ":" + std::to_string(at.line) + ":" + std::to_string(at.column);
 }

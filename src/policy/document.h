@@ -59,9 +59,6 @@ constexpr int kMaxDepth = 8;                         // tables and lists inside 
 // The position of byte `offset` of `text`, counting UTF-8 sequences as one character.
 [[nodiscard]] Position position_of(std::string_view text, size_t offset);
 
-// Well-formed UTF-8 (RFC 3629).
-[[nodiscard]] bool is_utf8(std::string_view text);
-
 // The two readers behind read_document(); `text` is valid UTF-8 without NUL.
 [[nodiscard]] base::Result<Node> read_toml(std::string_view text, std::string_view name);
 [[nodiscard]] base::Result<Node> read_json(std::string_view text, std::string_view name);

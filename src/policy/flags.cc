@@ -21,7 +21,8 @@ std::unexpected<base::Error> refuse(std::string_view flag, std::string_view text
 
 base::Status check_text(std::string_view flag, const std::string& text) {
   // Policies are printed and stored as text, so they hold nothing else.
-  if (!is_utf8(text)) return refuse(flag, text, {"is not valid UTF-8", "rename it, or name the folder that holds it"});
+  if (!base::is_utf8(text))
+    return refuse(flag, text, {"is not valid UTF-8", "rename it, or name the folder that holds it"});
   return {};
 }
 
@@ -95,7 +96,7 @@ base::Status take_env(const std::vector<std::string>& texts, PolicyLayer& layer)
       continue;
     }
     const std::string value = text.substr(equals + 1);
-    if (!is_utf8(value)) return refuse(kFlag, name, {"its value is not valid UTF-8", "encode it as text"});
+    if (!base::is_utf8(value)) return refuse(kFlag, name, {"its value is not valid UTF-8", "encode it as text"});
     if (auto good = parse_env_value(value); !good) return refuse(kFlag, name, good.error());
     const auto [set, added] = layer.env_set.try_emplace(name, Said<std::string>{value, std::string(kFlag)});
     if (!added && set->second.value != value) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/path.h"
@@ -31,7 +32,8 @@ workspace::EntryKind kind_of(plan::ProtectedPath::Kind kind) {
 }
 
 workspace::GitFolder git_folder_of(const plan::GitFolder& folder) {
-  workspace::GitFolder out{folder.whole, folder.path, {folder.device, folder.inode, folder.born}, {}, folder.config};
+  workspace::GitFolder out{folder.whole, folder.tree,  folder.path, {folder.device, folder.inode, folder.born},
+                           {},           folder.config};
   for (const plan::ProtectedPath& path : folder.obeyed) {
     workspace::Known known;
     known.path = path.path.substr(folder.path.size() + 1);
@@ -79,7 +81,10 @@ base::Result<workspace::Guard> guard_of(const Launch& launch, const std::string&
   // Belljar's caches of the project.
   for (const plan::Mount& mount : launch.plan.mounts) {
     const bool elsewhere = mount.kind == plan::MountKind::kBind && mount.writable && mount.source != mount.target;
-    if (elsewhere) guard.unswept.push_back(mount.source);
+    if (!elsewhere) continue;
+    const bool cache = std::ranges::find(launch.plan.caches, mount.source) != launch.plan.caches.end();
+    // Of caches the folder of all the project's, by which a link could lead there as well.
+    guard.unswept.push_back(cache ? base::parent_of(base::parent_of(mount.source)) : mount.source);
   }
   for (tiers::jail::PrivateCopy& copy : tiers::jail::private_copies(launch.program)) {
     const bool own = base::is_within(copy.target, launch.plan.work_folder) == work_folder;

@@ -6,7 +6,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,9 +26,10 @@ namespace {
 
 using plan::ProtectedPath;
 
-constexpr size_t kMostConfig = 64U << 10U;
+constexpr size_t kMostConfig = 4U << 20U;
+constexpr size_t kMostKeptConfig = 64U << 10U;
 constexpr size_t kMostHooks = 1000;
-constexpr size_t kMostConfigs = 50;
+constexpr size_t kMostConfigs = 3000;
 
 ProtectedPath::Kind kind_of(mode_t mode) {
   if (S_ISDIR(mode)) return ProtectedPath::Kind::kFolder;
@@ -85,16 +89,16 @@ class Gatherer {
     BELLJAR_TRY(look_through(facts_.work_folder, policy_.files.approve));
     for (const std::string& tree : others) BELLJAR_TRY(look_through(tree, {}));
     look_into_repository_elsewhere();
-    follow_configs();
+    follow_policy();
+    follow_repositories();
+    leave_out_what_lies_in_repositories();
     for (std::vector<std::string>* list : {&facts_.watched, &facts_.held}) {
       std::ranges::sort(*list);
       const auto repeated = std::ranges::unique(*list);
       list->erase(repeated.begin(), repeated.end());
     }
-    if (shut_.empty()) return {};
-    return base::refuse("protect what programs obey in", facts_.work_folder,
-                        "'" + shut_ + "' cannot be looked at, since a folder above it is shut, refusing",
-                        "open the folder (chmod u+rx), or take away what leads there");
+    if (fault_) return std::unexpected(*fault_);
+    return {};
   }
 
  private:
@@ -106,6 +110,15 @@ class Gatherer {
       // A tree around the work folder: what lies in there was found already.
       const std::string path = known.path.empty() ? tree : tree + "/" + known.path;
       if (tree == facts_.work_folder || !base::is_within(path, facts_.work_folder)) add(known, path);
+    }
+    // The guest could open it again.
+    for (const workspace::Known& known : found.shut) {
+      ProtectedPath path{.path = tree + "/" + known.path,
+                         .kind = ProtectedPath::Kind::kFolder,
+                         .treatment = ProtectedPath::Treatment::kMask,
+                         .reason = "its owner has shut it: nobody can tell what is in it"};
+      identify(known.id, path);
+      facts_.protected_paths.push_back(std::move(path));
     }
     for (std::string& path : found.unseen) {
       facts_.unseen_folders.push_back(tree == facts_.work_folder ? std::move(path) : tree + "/" + path);
@@ -148,6 +161,26 @@ class Gatherer {
     facts_.protected_paths.push_back(std::move(path));
   }
 
+  // A repository that the guest may not write is protected as a whole, and its own git changes what is in it.
+  void leave_out_what_lies_in_repositories() {
+    const auto writable = [&](const std::string& path) {
+      return std::ranges::any_of(facts_.git_folders,
+                                 [&](const plan::GitFolder& folder) { return folder.path == path; });
+    };
+    std::vector<std::string> whole;
+    for (const ProtectedPath& path : facts_.protected_paths) {
+      if (path.repository && path.kind == ProtectedPath::Kind::kFolder && !writable(path.path)) {
+        whole.push_back(path.path);
+      }
+    }
+    const auto in_one = [&](const std::string& path) {
+      return std::ranges::any_of(
+          whole, [&](const std::string& folder) { return path != folder && base::is_within(path, folder); });
+    };
+    std::erase_if(facts_.protected_paths, [&](const ProtectedPath& path) { return in_one(path.path); });
+    std::erase_if(facts_.watched, in_one);
+  }
+
   // One in the tree, whose own configuration counts in the folder that it belongs to.
   void add_repository(const ProtectedPath& git) {
     const bool named = workspace::protected_name(base::name_of(git.path)) == workspace::NameKind::kGit;
@@ -181,20 +214,42 @@ class Gatherer {
   void follow(const std::string& leader, const std::string& path, ProtectedPath::Treatment treatment) {
     const plan::PathFact fact = walker_.walk(path);
     for (const plan::LinkFact& link : fact.links) {
-      if (tree_of(link.path).empty() || lies_in_git(link.path)) continue;
-      hold(link.path, tree_of(link.path));
-      protect(link.path, ProtectedPath::Treatment::kReadOnly, leader);
+      protect_link(link.path, leader);
+    }
+    // What a `..` leaves could be a link by then.
+    for (size_t at = path.find("/.."); at != std::string::npos; at = path.find("/..", at + 3)) {
+      const std::string left = walker_.walk(path.substr(0, at)).real + "/.";
+      if (const std::string tree = tree_of(left); !tree.empty()) hold(left, tree);
     }
     const std::string tree = tree_of(fact.real);
-    if (tree.empty()) return;
+    if (tree.empty() || is_approved(fact.real)) return;
     hold(fact.real, tree);
     if (fact.shut) {
-      if (shut_.empty()) shut_ = fact.real;
+      refuse(fact.real, "a folder above it is shut", "open the folder (chmod u+rx), or take away what leads there");
     } else if (fact.kind == plan::FileKind::kAbsent) {
       facts_.watched.push_back(fact.real);
     } else {
       protect(fact.real, treatment, leader);
     }
+  }
+
+  void protect_link(const std::string& path, const std::string& leader) {
+    const std::string tree = tree_of(path);
+    if (tree.empty() || lies_in_git(path) || is_approved(path)) return;
+    hold(path, tree);
+    protect(path, ProtectedPath::Treatment::kReadOnly, leader);
+  }
+
+  [[nodiscard]] bool is_approved(const std::string& path) const {
+    const std::string& top = facts_.work_folder;
+    return base::is_within(path, top) && path != top &&
+           workspace::is_approved(policy_.files.approve, path.substr(top.size() + 1));
+  }
+
+  // The first fault is told.
+  void refuse(const std::string& path, const std::string& why, const std::string& hint) {
+    if (fault_) return;
+    fault_ = base::refuse("protect what programs obey", path, why + ", refusing", hint).error();
   }
 
   void protect(const std::string& path, ProtectedPath::Treatment treatment, const std::string& leader) {
@@ -234,9 +289,12 @@ class Gatherer {
   }
 
   // The entries of `folder`, as paths; not more than a thousand.
-  static std::vector<std::string> entries_of(const std::string& folder) {
+  std::vector<std::string> entries_of(const std::string& folder) {
     std::vector<std::string> out;
     const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), &::closedir);
+    if (!open && errno == EACCES && !tree_of(folder).empty()) {
+      refuse(folder, "it is shut", "open the folder (chmod u+rx)");
+    }
     while (open && out.size() < kMostHooks) {
       const dirent* entry = ::readdir(open.get());
       if (entry == nullptr) break;
@@ -263,7 +321,7 @@ class Gatherer {
     if (submodule) return;
     look(git.own.real, write);
     if (!write) return;
-    for (const char* name : {"/refs", "/logs/refs"}) look_into_shared(git.common.real + name);
+    for (const char* name : {"/refs", "/logs/refs", "/objects"}) look_into_shared(git.common.real + name);
   }
 
   // A tree that is a git folder itself is the guest's to write, but for what git obeys.
@@ -274,24 +332,20 @@ class Gatherer {
   }
 
   void look_into_git(const ProtectedPath& git, bool writable) {
-    const auto open = workspace::OpenedFolder::open(AT_FDCWD, git.path.c_str(), true);
-    plan::GitFolder folder{.whole = true, .path = git.path, .device = git.device, .inode = git.inode, .born = git.born};
+    if (!writable) return;
+    const bool tree = std::ranges::find(trees_, git.path) != trees_.end();
+    plan::GitFolder folder{.tree = tree, .path = git.path, .device = git.device, .inode = git.inode, .born = git.born};
     for (const std::string& entry : entries_of(git.path)) {
-      const std::string_view name = base::name_of(entry);
       workspace::FileLook look;
-      if (!workspace::look_at(AT_FDCWD, entry.c_str(), look)) continue;
-      if (!workspace::obeyed_by_git(name)) continue;
-      if (S_ISLNK(look.mode)) follow(entry, ProtectedPath::Treatment::kReadOnly);
-      if (name == "hooks" && S_ISDIR(look.mode)) follow_hooks(entry);
-      if (!writable) continue;
+      if (!workspace::obeyed_by_git(base::name_of(entry)) || !workspace::look_at(AT_FDCWD, entry.c_str(), look))
+        continue;
       ProtectedPath out{.path = entry, .kind = kind_of(look.mode), .reason = "what git obeys"};
       identify(look.id, out);
       folder.obeyed.push_back(std::move(out));
     }
-    if (!writable) return;
     add_places_of_objects(folder);
-    add_odd(folder, std::ranges::find(trees_, git.path) != trees_.end());
-    folder.config = base::read_regular_file(git.path + "/config", kMostConfig, false).value_or("");
+    add_odd(folder);
+    folder.config = base::read_regular_file(git.path + "/config", kMostKeptConfig, false).value_or("");
     facts_.git_folders.push_back(std::move(folder));
   }
 
@@ -309,16 +363,17 @@ class Gatherer {
   }
 
   // What is no file and no folder in a git folder that the guest may write: it stays as it is, like what git obeys.
-  static void add_odd(plan::GitFolder& folder, bool tree) {
+  static void add_odd(plan::GitFolder& folder) {
     const auto root = base::open_resolved(AT_FDCWD, folder.path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
     base::Result<std::vector<workspace::Known>> odd;
-    if (root) odd = workspace::find_odd_in_git(root->get(), tree);
+    if (root) odd = workspace::find_odd_in_git(root->get(), folder.tree);
     if (!odd) return;
+    std::set<std::string> obeyed;
+    for (const ProtectedPath& path : folder.obeyed) obeyed.insert(path.path);
     for (const workspace::Known& known : *odd) {
       ProtectedPath out{
           .path = folder.path + "/" + known.path, .kind = kind_of(known.kind), .reason = "a link in .git"};
-      const auto same = [&](const ProtectedPath& path) { return path.path == out.path; };
-      if (std::ranges::any_of(folder.obeyed, same)) continue;
+      if (obeyed.contains(out.path)) continue;
       identify(known.id, out);
       folder.obeyed.push_back(std::move(out));
     }
@@ -330,7 +385,7 @@ class Gatherer {
     if (!workspace::look_at(AT_FDCWD, path.c_str(), found) || !S_ISDIR(found.mode)) return;
     plan::GitFolder folder{.whole = false, .path = path};
     identify(found.id, folder);
-    add_odd(folder, false);
+    add_odd(folder);
     facts_.git_folders.push_back(std::move(folder));
   }
 
@@ -339,17 +394,29 @@ class Gatherer {
     plan::GitRedirects found;
   };
 
-  // These and what they include, as far as they can be read. What is included from the tree is protected.
+  // These and what they include. What is included from the tree is protected.
   std::vector<Config> read_configs(std::vector<std::string> files) {
     std::vector<Config> out;
-    for (size_t at = 0; at < files.size() && at < kMostConfigs; ++at) {
-      const auto text = base::read_regular_file(files[at], kMostConfig, true);
+    std::set<std::string> seen;
+    for (size_t at = 0; at < files.size(); ++at) {
+      const std::string file = files[at];
+      if (!seen.insert(file).second) continue;
+      const auto text = base::read_regular_file(file, kMostConfig, true);
+      if (!text && text.error().code == EFBIG) refuse(file, "it is too large", "make it smaller");
       if (!text) continue;
-      Config config{files[at], {}};
+      if (++configs_read_ > kMostConfigs) {
+        refuse(facts_.work_folder,
+               "its repositories have more than " + std::to_string(kMostConfigs) + " configurations",
+               "start belljar in a smaller folder");
+        break;
+      }
+      Config config{file, {}};
       plan::read_git_redirects(*text, config.found);
+      // Relative to the path by which git came, not to where a link leads.
       for (const std::string& path : config.found.files) {
-        if (std::string real = protect_target(files[at], path, base::parent_of(files[at])); !real.empty()) {
-          files.push_back(std::move(real));
+        if (std::string place = place_of(path, base::parent_of(file)); !place.empty()) {
+          follow(file, place, ProtectedPath::Treatment::kReadOnly);
+          files.push_back(std::move(place));
         }
       }
       out.push_back(std::move(config));
@@ -357,71 +424,123 @@ class Gatherer {
     return out;
   }
 
-  // What the person's and a repository's git config send git to, when that lies in what the guest may write: hooks that
-  // are kept with the code, a config that it includes.
-  void follow_configs() {
-    std::vector<std::string> files{"/etc/gitconfig"};
-    const auto config_home = facts_.environment.find("XDG_CONFIG_HOME");
-    if (config_home != facts_.environment.end() && !config_home->second.empty()) {
-      files.push_back(config_home->second + "/git/config");
+  [[nodiscard]] std::string value_of(const char* name) const {
+    const auto found = facts_.environment.find(name);
+    return found == facts_.environment.end() ? std::string() : found->second;
+  }
+
+  // The configuration that holds for every repository (git-config(1), "FILES" and "ENVIRONMENT").
+  std::vector<std::string> general_configs() {
+    std::vector<std::string> out{"/etc/gitconfig"};
+    if (const std::string system = value_of("GIT_CONFIG_SYSTEM"); !system.empty()) out.push_back(system);
+    if (const std::string global = value_of("GIT_CONFIG_GLOBAL"); !global.empty()) out.push_back(global);
+    if (const std::string config = value_of("XDG_CONFIG_HOME"); !config.empty()) {
+      out.push_back(config + "/git/config");
     } else if (!facts_.home.empty()) {
-      files.push_back(facts_.home + "/.config/git/config");
+      out.push_back(facts_.home + "/.config/git/config");
     }
-    if (!facts_.home.empty()) files.push_back(facts_.home + "/.gitconfig");
-    const std::vector<Config> everywhere = read_configs(std::move(files));
+    if (!facts_.home.empty()) out.push_back(facts_.home + "/.gitconfig");
+    return out;
+  }
+
+  // What each repository's hooks, and the git config of the person and of the repository, send git to, when that lies
+  // in what the guest may write: hooks that are kept with the code, a config that it includes.
+  void follow_repositories() {
+    const std::vector<Config> everywhere = read_configs(general_configs());
     add_repository_above();
     repositories_.push_back({facts_.work_folder, {facts_.work_folder + "/.git"}});
+    std::set<std::string> seen;
     for (const Repository& repository : repositories_) {
-      follow_configs(everywhere, repository.top);
-      std::vector<std::string> own;
+      std::vector<std::string> files;
       for (const std::string& folder : repository.folders) {
-        own.push_back(folder + "/config");
-        own.push_back(folder + "/config.worktree");
+        if (seen.insert(folder).second) follow_links_of(folder);
+        files.push_back(folder + "/config");
+        files.push_back(folder + "/config.worktree");
       }
-      follow_configs(read_configs(std::move(own)), repository.top);
+      const std::vector<Config> own = read_configs(std::move(files));
+      std::vector<std::string> tops{repository.top};
+      for (const Config& config : own) {
+        const std::string place = place_of(config.found.work_tree, base::parent_of(config.file));
+        if (!place.empty()) tops.push_back(walker_.walk(place).real);
+      }
+      for (const std::string& top : tops) {
+        follow_configs(everywhere, top);
+        follow_configs(own, top);
+      }
     }
   }
 
-  // Git starts what they name at the top of the work tree (githooks(5)). A word of a command line that is no path is
-  // looked for in PATH, unless it is there as a file for the one before it.
+  // Links among what git obeys in a git folder.
+  void follow_links_of(const std::string& git) {
+    for (const std::string& entry : entries_of(git)) {
+      workspace::FileLook look;
+      const std::string_view name = base::name_of(entry);
+      if (!workspace::obeyed_by_git(name) || !workspace::look_at(AT_FDCWD, entry.c_str(), look)) continue;
+      if (S_ISLNK(look.mode)) follow(entry, ProtectedPath::Treatment::kReadOnly);
+      if (name == "hooks") follow_hooks(entry);
+    }
+  }
+
+  // Git starts what they name at the top of the work tree (githooks(5)).
   void follow_configs(const std::vector<Config>& configs, const std::string& top) {
     for (const Config& config : configs) {
-      for (const std::string& path : config.found.programs) protect_target(config.file, path, top);
-      for (const std::string& word : config.found.words) {
-        const auto path = plan::expand_path(word, facts_.home, top);
-        if (!path || walker_.walk(*path).kind == plan::FileKind::kFolder) continue;
-        if (word.contains('/') || walker_.exists(*path)) protect_target(config.file, word, top);
+      for (const std::string& text : config.found.programs) {
+        const std::string path = place_of(text, top);
+        if (path.empty()) continue;
+        follow(config.file, path, ProtectedPath::Treatment::kReadOnly);
+        follow_hooks(path);
       }
+      for (const std::string& word : config.found.words) follow_word(config.file, word, top);
     }
   }
 
-  // The one that the work folder lies in, with a repository of its own or without.
+  // Not every word is a path: one that leads to nothing counts where the folder for it is there.
+  void follow_word(const std::string& config, const std::string& word, const std::string& top) {
+    const std::string path = place_of(word, top);
+    if (path.empty()) return;
+    const plan::PathFact fact = walker_.walk(path);
+    const bool there = fact.kind != plan::FileKind::kAbsent || fact.shut || walker_.exists(base::parent_of(fact.real));
+    if (there && fact.kind != plan::FileKind::kFolder) follow(config, path, ProtectedPath::Treatment::kReadOnly);
+  }
+
+  // The one that the work folder lies in, with a repository of its own or without. Git obeys none of another owner
+  // (git-config(1), safe.directory).
   void add_repository_above() {
     for (std::string at = facts_.work_folder; at != "/";) {
       at = base::parent_of(at);
       const std::string git = at == "/" ? "/.git" : at + "/.git";
       const plan::PathFact fact = walker_.walk(git);
+      if (fact.kind == plan::FileKind::kAbsent) continue;
+      if (fact.uid != facts_.uid && fact.uid != walker_.walk(facts_.work_folder).uid) return;
       if (fact.kind == plan::FileKind::kFolder) {
         repositories_.push_back({at, {fact.real}});
       } else if (const auto path = path_named_by(git, "gitdir: ", at); fact.kind == plan::FileKind::kFile && path) {
         repositories_.push_back({at, git_folders_at(*path)});
       }
-      if (fact.kind != plan::FileKind::kAbsent) return;
+      return;
     }
   }
 
-  // The real path of `text`, which `config` names.
-  std::string protect_target(const std::string& config, const std::string& text, const std::string& from) {
-    auto path = plan::expand_path(text, facts_.home, from);
-    if (!path) return {};
-    std::string real = walker_.walk(*path).real;
-    follow(config, *path, ProtectedPath::Treatment::kReadOnly);
-    return real;
+  // Where the policy names a path to hide or to keep as it is, the links on the way are part of it.
+  void follow_policy() {
+    for (const auto* list : {&policy_.files.hide, &policy_.files.read}) {
+      for (const std::string& text : *list) {
+        const auto path = plan::expand_path(text, facts_.home, facts_.work_folder);
+        if (!path) continue;
+        for (const plan::LinkFact& link : walker_.walk(*path).links) protect_link(link.path, text);
+      }
+    }
+  }
+
+  // `text` of git's configuration as a path, in which `..` stands: what it leaves may be a link. Empty when it is none.
+  [[nodiscard]] std::string place_of(const std::string& text, const std::string& from) const {
+    if (text.empty() || text.contains('\0') || (text.front() == '~' && !text.starts_with("~/"))) return {};
+    if (text.front() == '~') return facts_.home.empty() ? std::string() : facts_.home + text.substr(1);
+    return text.front() == '/' ? text : from + "/" + text;
   }
 
   // A hook is often a link to a script that is kept with the code.
   void follow_hooks(const std::string& hooks) {
-    const auto open = workspace::OpenedFolder::open(AT_FDCWD, hooks.c_str(), true);
     for (const std::string& hook : entries_of(hooks)) {
       workspace::FileLook look;
       if (workspace::look_at(AT_FDCWD, hook.c_str(), look) && S_ISLNK(look.mode)) {
@@ -439,7 +558,8 @@ class Gatherer {
     std::vector<std::string> folders;  // where its configuration lies
   };
   std::vector<Repository> repositories_;
-  std::string shut_;  // the first that could not be looked at
+  std::optional<base::Error> fault_;
+  size_t configs_read_ = 0;
 };
 
 }  // namespace

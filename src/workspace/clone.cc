@@ -96,9 +96,9 @@ std::string named_by(const std::string& file, std::string_view prefix, const std
 }
 
 // What git may read for the repository at `project`. For a linked worktree that is the repository it belongs to, found
-// by the worktree's `.git` file, which may be a guest's work, and believed when the repository names the worktree in
-// turn (gitrepository-layout(5), worktrees/<id>/gitdir). Refused when it borrows objects (alternates): whoever wrote
-// that file could name them from any repository of the person's.
+// by the worktree's `.git` file, which may be a guest's work, and believed when it lies in that repository, outside of
+// the project, and names the worktree in turn (gitrepository-layout(5), worktrees/<id>). Refused when it borrows
+// objects (alternates): whoever wrote that file could name them from any repository of the person's.
 base::Result<std::vector<std::string>> readable(const std::string& project) {
   std::vector<std::string> out{project};
   std::string repository = project + "/.git";
@@ -106,11 +106,20 @@ base::Result<std::vector<std::string>> readable(const std::string& project) {
   if (::lstat(repository.c_str(), &found) == 0 && !S_ISDIR(found.st_mode)) {
     const std::string own = named_by(repository, "gitdir: ", project);
     const auto here = base::real_path(repository);
-    if (own.empty() || !here || named_by(own + "/gitdir", "", own) != *here) {
+    const std::string worktrees = own.empty() ? "" : base::parent_of(own);
+    const std::string whole = worktrees.empty() ? "" : base::parent_of(worktrees);
+    struct stat half{};
+    // What lies in the project is the project's word alone.
+    const bool knows = here && !own.empty() && !base::is_within(own, base::parent_of(*here)) &&
+                       base::name_of(worktrees) == "worktrees" && named_by(own + "/gitdir", "", own) == *here &&
+                       named_by(own + "/commondir", "", own) == whole && ::stat(own.c_str(), &half) == 0 &&
+                       half.st_uid == found.st_uid && ::stat((whole + "/objects").c_str(), &half) == 0 &&
+                       S_ISDIR(half.st_mode) && half.st_uid == found.st_uid;
+    if (!knows) {
       return base::refuse(kOperation, repository, "it leads to no repository that knows of it, refusing",
                           "name the repository itself");
     }
-    repository = named_by(own + "/commondir", "", own);
+    repository = whole;
     out.push_back(repository);
   }
   if (const std::string lent = repository + "/objects/info/alternates"; ::lstat(lent.c_str(), &found) == 0) {

@@ -252,6 +252,21 @@ TEST_F(CloneTest, TakesALinkedWorktreeWhoseRepositoryKnowsIt) {
   const auto refused = Clone::make(root_ + "/liar", place() + "2", soon());
   ASSERT_FALSE(refused.has_value());
   EXPECT_THAT(refused.error().message(), HasSubstr("liar/.git': it leads to no repository that knows of it, refusing"));
+  // And one that brings along what would have to know of it, in the project or beside it.
+  for (const std::string own : {"/forged/half", "/worktrees/half"}) {
+    const std::string forged = root_ + "/forged";
+    fs::remove_all(forged);
+    fs::remove_all(place() + "3");
+    fs::create_directories(forged);
+    fs::create_directories(root_ + own);
+    std::ofstream(forged + "/.git") << "gitdir: " << root_ + own << "\n";
+    std::ofstream(root_ + own + "/gitdir") << forged + "/.git\n";
+    std::ofstream(root_ + own + "/commondir") << project_ + "/.git\n";
+    std::ofstream(root_ + own + "/HEAD") << "ref: refs/heads/main\n";
+    const auto borrowed = Clone::make(forged, place() + "3", soon());
+    ASSERT_FALSE(borrowed.has_value()) << own;
+    EXPECT_THAT(borrowed.error().message(), HasSubstr("it leads to no repository that knows of it, refusing"));
+  }
 }
 
 TEST_F(CloneTest, RefusesAProjectWithoutACommit) {

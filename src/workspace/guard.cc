@@ -7,9 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <climits>
 #include <map>
 #include <set>
 #include <utility>
@@ -34,9 +32,7 @@ class Sweep : public TreeVisitor {
  public:
   Sweep(const Guard& guard, int root, Settled& out)
       : guard_(guard), out_(out), quarantine_(guard.quarantine, guard.session, root, guard.root) {
-    for (const Known& known : guard.known) {
-      by_id_.emplace(known.id, &known);
-    }
+    for (const Known& known : guard.known) by_id_[known.id].push_back(&known);
   }
 
   bool on_entry(const TreeEntry& entry) override {
@@ -76,6 +72,7 @@ class Sweep : public TreeVisitor {
   void put(int folder, const std::string& leaf, const std::string& path) {
     Quarantined moved = quarantine_.put(folder, leaf, path);
     if (moved.moved_to.empty() && moved.reason.empty()) return;
+    put_.insert(path);
     if (moved.moved_to.empty())
       out_.add_unreleased("'" + moved.path + "' is new and could not be moved: " + moved.reason);
     out_.add(std::move(moved));
@@ -91,7 +88,9 @@ class Sweep : public TreeVisitor {
   // namespace (nested = true).
   void tell_gone(int root) {
     for (const Known& known : guard_.known) {
-      if (known.name == NameKind::kNone || known.path.empty() || seen_.contains(&known)) continue;
+      if (known.name == NameKind::kNone || known.path.empty() || seen_.contains(&known) || put_.contains(known.path)) {
+        continue;
+      }
       const auto there =
           base::open_resolved(root, known.path, O_PATH | O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
       if (!there && there.error().code == ENOENT) out_.add_note("'" + known.path + "' is gone");
@@ -112,11 +111,6 @@ class Sweep : public TreeVisitor {
   // work folder leads no further than another link of it, which has its own turn.
   [[nodiscard]] bool leads_to_unswept(const TreeEntry& entry) const {
     if (guard_.unswept.empty()) return false;
-    std::array<char, PATH_MAX> buffer{};
-    const ssize_t size = ::readlinkat(entry.folder, entry.name.data(), buffer.data(), buffer.size());
-    if (size <= 0) return false;
-    const std::string_view text(buffer.data(), static_cast<size_t>(size));
-    if (text.front() != '/' && !text.contains("..")) return false;
     const base::Fd end(::openat(entry.folder, entry.name.data(), O_PATH | O_CLOEXEC));
     const auto real = end ? base::real_path(end.get()) : base::system_error("open", entry.name, errno);
     const auto leads = [&](const std::string& tree) { return base::is_within(*real, tree); };
@@ -129,9 +123,10 @@ class Sweep : public TreeVisitor {
   [[nodiscard]] bool is_as_before(const std::string& path, const FileLook& found) {
     const auto same = by_id_.find(found.id);
     if (same == by_id_.end()) return false;
-    const Known& known = *same->second;
-    seen_.insert(&known);
-    if (known.path == path) return true;
+    const auto& all = same->second;
+    seen_.insert(all.begin(), all.end());
+    if (std::ranges::any_of(all, [&](const Known* each) { return each->path == path; })) return true;
+    const Known& known = *all.front();
     // The folder above it was moved, and its mount with it: a folder is the host's own, and still as it was. A link or
     // a file that names a repository may lead somewhere else from here, and a file may have a second name.
     if (known.kind != EntryKind::kFolder && (known.name == NameKind::kGit || !S_ISREG(found.mode))) return false;
@@ -144,8 +139,9 @@ class Sweep : public TreeVisitor {
   const Guard& guard_;
   Settled& out_;
   Quarantine quarantine_;
-  std::map<FileId, const Known*> by_id_;
+  std::map<FileId, std::vector<const Known*>> by_id_;  // several for the names of one file
   std::set<const Known*> seen_;
+  std::set<std::string> put_;  // where what was put away has been
   std::map<std::string, int> unseen_;
   bool moved_ = false;
 };
@@ -154,20 +150,21 @@ class Sweep : public TreeVisitor {
 // and removes old packs through a link. All else in it is the guest's.
 class GitSweep : public TreeVisitor {
  public:
-  GitSweep(const Guard& guard, const GitFolder& folder, Sweep& sweep) : guard_(guard), folder_(folder), sweep_(sweep) {}
+  GitSweep(const Guard& guard, const GitFolder& folder, Sweep& sweep) : guard_(guard), folder_(folder), sweep_(sweep) {
+    for (const Known& known : folder.known) known_.emplace(known.path, known.id);
+  }
 
   bool on_entry(const TreeEntry& entry) override {
     const bool obeyed = folder_.whole && (entry.folder_path.empty()             ? obeyed_by_git(entry.name)
                                           : entry.folder_path == "objects/info" ? names_more_objects(entry.name)
                                                                                 : false);
     if (!obeyed && entry.type == DT_DIR) {
-      return !entry.folder_path.empty() || folder_.path != guard_.root || kept_by_git(entry.name);
+      return !entry.folder_path.empty() || !folder_.tree || kept_by_git(entry.name);
     }
     FileLook found;
     if ((!obeyed && entry.type == DT_REG) || !look_at(entry.folder, entry.name.data(), found)) return false;
     const std::string name = entry.path();
-    const auto same = [&](const Known& known) { return known.path == name && known.id == found.id; };
-    if (std::ranges::any_of(folder_.known, same)) return false;
+    if (const auto known = known_.find(name); known != known_.end() && known->second == found.id) return false;
     const bool inside = base::is_within(folder_.path, guard_.root) && folder_.path != guard_.root;
     const std::string path = inside ? folder_.path.substr(guard_.root.size() + 1) : folder_.path;
     sweep_.put(entry.folder, std::string(entry.name), path + "/" + name);
@@ -193,6 +190,7 @@ class GitSweep : public TreeVisitor {
   const Guard& guard_;
   const GitFolder& folder_;
   Sweep& sweep_;
+  std::map<std::string, FileId> known_;
 };
 
 void sweep_git(const Guard& guard, const GitFolder& folder, const base::Deadline& deadline, Sweep& sweep) {
@@ -225,8 +223,9 @@ void sweep_target(const Guard& guard, int root, const std::string& path, const F
     const std::string name(names[i]);
     at += (at.empty() ? "" : "/") + name;
     FileLook found;
+    if (is_approved(guard.approved, at)) return;
     if (!look_at(folder, name.c_str(), found)) {
-      if (errno != ENOENT) sweep.on_unseen(guard.root + "/" + at, errno);
+      if (errno != ENOENT && errno != ENAMETOOLONG) sweep.on_unseen(guard.root + "/" + at, errno);
       return;
     }
     const bool last = i + 1 == names.size();
@@ -300,6 +299,7 @@ std::string encode(const Guard& guard) {
   base::pack_number(out, guard.git_folders.size());
   for (const GitFolder& folder : guard.git_folders) {
     base::pack_number(out, folder.whole ? 1 : 0);
+    base::pack_number(out, folder.tree ? 1 : 0);
     base::pack_text(out, folder.path);
     pack_id(out, folder.id);
     pack_known(out, folder.known);
@@ -327,6 +327,7 @@ base::Result<Guard> decode_guard(std::string_view bytes) {
   for (uint64_t left = in.number(kMostItems); left > 0 && in.good(); --left) {
     GitFolder folder;
     folder.whole = in.number(1) == 1;
+    folder.tree = in.number(1) == 1;
     folder.path = in.text(kMostPath);
     folder.id = unpack_id(in);
     folder.known = unpack_known(in);

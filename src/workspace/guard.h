@@ -23,7 +23,8 @@ struct PrivateCopy {
 // there of what git obeys (only in a whole one) and of links, sockets and FIFOs, by path relative to it.
 struct GitFolder {
   bool whole = true;
-  std::string path;  // absolute
+  bool tree = false;  // a tree that the guest got itself: only what kept_by_git() tells is looked into
+  std::string path;   // absolute
   FileId id;
   std::vector<Known> known;
   std::string config;  // text that `config` had

@@ -17,9 +17,6 @@ namespace {
 
 constexpr size_t kMostUnseen = 100;
 
-// What its owner has shut, a guest with the owner's id opens.
-constexpr WalkOptions kLaunchWalk{.deadline = {}, .force_own = true};
-
 bool name_matches(std::string_view pattern, std::string_view name) {
   const size_t star = pattern.find('*');
   if (star == std::string_view::npos) return pattern == name;
@@ -76,6 +73,13 @@ class Finder : public TreeVisitor {
     return path.empty();
   }
 
+  bool on_shut(int parent, const char* name, std::string_view path) override {
+    FileLook found;
+    if (!look_at(parent, name, found)) return false;
+    out_.shut.push_back({std::string(path), NameKind::kNone, EntryKind::kFolder, false, found.id});
+    return true;
+  }
+
   void on_unseen(std::string_view path, int /*code*/) override {
     if (out_.unseen.size() < kMostUnseen) out_.unseen.emplace_back(path);
   }
@@ -122,10 +126,10 @@ void add_special_within(int root, Protected& found) {
     // A root that has the shape of a repository was walked.
     if (known.kind != EntryKind::kFolder || known.path.empty()) continue;
     constexpr uint64_t kStay = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
-    const auto folder = base::open_resolved(root, known.path, O_PATH | O_DIRECTORY, kStay);
-    if (!folder) continue;
+    const auto folder = base::open_resolved(root, known.path, O_RDONLY | O_DIRECTORY, kStay);
+    if (!folder) continue;  // it is read-only in the guest, and so stays shut
     SpecialFinder finder(known.path + "/", known.name == NameKind::kGit);
-    if (!walk_tree(folder->get(), finder, kLaunchWalk)) continue;
+    if (!walk_tree(folder->get(), finder, {})) continue;
     for (Special& each : finder.take()) more.push_back(std::move(each));
   }
   found.special.insert(found.special.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
@@ -195,7 +199,7 @@ bool is_approved(const std::vector<std::string>& patterns, std::string_view path
 
 base::Result<Protected> find_protected(int root, const std::vector<std::string>& approved) {
   Finder finder(approved);
-  BELLJAR_TRY(walk_tree(root, finder, kLaunchWalk));
+  BELLJAR_TRY(walk_tree(root, finder, {}));
   Protected out = finder.take();
   add_special_within(root, out);
   return out;
@@ -203,13 +207,13 @@ base::Result<Protected> find_protected(int root, const std::vector<std::string>&
 
 base::Result<std::vector<Special>> find_special(int root) {
   SpecialFinder finder({}, false);
-  BELLJAR_TRY(walk_tree(root, finder, kLaunchWalk));
+  BELLJAR_TRY(walk_tree(root, finder, {}));
   return finder.take();
 }
 
 base::Result<std::vector<Known>> find_odd_in_git(int root, bool work_folder) {
   OddFinder finder(work_folder);
-  BELLJAR_TRY(walk_tree(root, finder, kLaunchWalk));
+  BELLJAR_TRY(walk_tree(root, finder, {}));
   return finder.take();
 }
 

@@ -67,7 +67,8 @@ struct Special {
 struct Protected {
   std::vector<Known> known;
   std::vector<Special> special;     // in protected folders too, but for the objects of git; sorted by path
-  std::vector<std::string> unseen;  // folders that could not be looked into; at most 100
+  std::vector<Known> shut;          // folders whose mode keeps the caller from looking into them
+  std::vector<std::string> unseen;  // others that could not be looked into; at most 100
   uint64_t entries = 0;             // how many there are in the work folder
 };
 

@@ -194,14 +194,21 @@ TEST_F(ProtectedTest, AreFoundInATreeThatIsDeepAndWide) {
   EXPECT_EQ(found.entries, static_cast<uint64_t>(kLevels + 3 * 1101 + 1));
 }
 
-TEST_F(ProtectedTest, LooksIntoAFolderThatItsOwnerHasShut) {
-  folder("shut/.git");
-  ASSERT_EQ(::chmod((folder_ / "shut").c_str(), 0), 0);
+// By reading and by search permission; to root none is shut.
+TEST_F(ProtectedTest, TellsOfFoldersThatAreShut) {
+  for (const char* name : {"none", "search", "read", "open"}) folder(std::string(name) + "/.git");
+  ASSERT_EQ(::chmod((folder_ / "none").c_str(), 0), 0);
+  ASSERT_EQ(::chmod((folder_ / "search").c_str(), 0100), 0);
+  ASSERT_EQ(::chmod((folder_ / "read").c_str(), 0400), 0);
   const Protected found = find();
-  EXPECT_THAT(found.known, ::testing::SizeIs(1));
+  std::vector<std::string> shut;
+  for (const Known& known : found.shut) shut.push_back(known.path);
+  const bool root = ::geteuid() == 0;
+  EXPECT_THAT(shut, ::testing::UnorderedElementsAreArray(root ? std::vector<std::string>{}
+                                                              : std::vector<std::string>{"none", "search", "read"}));
+  EXPECT_THAT(found.known, ::testing::SizeIs(root ? 4 : 1));
   EXPECT_THAT(found.unseen, ::testing::IsEmpty());
-  EXPECT_EQ(fs::status(folder_ / "shut").permissions(), fs::perms::none);
-  ASSERT_EQ(::chmod((folder_ / "shut").c_str(), 0700), 0);
+  for (const char* name : {"none", "search", "read"}) ASSERT_EQ(::chmod((folder_ / name).c_str(), 0700), 0);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "base/random.h"
 #include "workspace/protected_name.h"
 #include "workspace/tree_walk.h"
 
@@ -59,13 +60,15 @@ base::Fd open_own_folder(int parent, const char* name) {
 
 namespace {
 
+// `name` gets the name `inert`, or one that nobody could have taken before.
+void rename_inert(int folder, const char* name, const char* inert) {
+  if (rename_new(folder, name, folder, inert) != EEXIST) return;
+  (void)rename_new(folder, name, folder, (std::string(inert) + "." + base::random_hex(8)).c_str());
+}
+
 // Git obeys what is in a git folder, whatever that is called, for whoever steps into it; it is none without `HEAD`.
-// What has the other name already is the guest's.
 void take_head(int folder) {
-  for (int round = 0; round < 100; ++round) {
-    const std::string name = kInertHead + (round == 0 ? "" : "." + std::to_string(round));
-    if (rename_new(folder, "HEAD", folder, name.c_str()) != EEXIST) return;
-  }
+  rename_inert(folder, "HEAD", kInertHead);
 }
 
 // The folder `leaf`, and one for which a `.git` in it counts.
@@ -74,7 +77,7 @@ void make_inert(int parent, const char* leaf) {
   if (!itself) return;
   take_head(itself.fd());
   if (const OpenedFolder git = OpenedFolder::open(itself.fd(), ".git", true)) take_head(git.fd());
-  (void)rename_new(itself.fd(), ".git", itself.fd(), kInertGit);
+  rename_inert(itself.fd(), ".git", kInertGit);
 }
 
 }  // namespace

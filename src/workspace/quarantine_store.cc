@@ -185,8 +185,9 @@ base::Result<std::string> QuarantineStore::restore(const QuarantineItem& item, c
   };
   back(itself, kInertHead, "HEAD");
   back(itself, kInertGit, ".git");
-  const base::Fd git(::openat(itself.get(), ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  back(git, kInertHead, "HEAD");
+  if (const OpenedFolder git = OpenedFolder::open(itself.get(), ".git", true)) {
+    (void)::renameat2(git.fd(), kInertHead, git.fd(), "HEAD", RENAME_NOREPLACE);
+  }
   forget(item);
   return target;
 }

@@ -184,7 +184,9 @@ void Walk::enter(std::string_view name) {
     return;
   }
   // Gone, or another thing by now: whoever did that is at work still, and is looked at when it has ended.
-  if (code != ENOENT && code != ENOTDIR) visitor_.on_unseen(path_, code);
+  const bool gone = code == ENOENT || code == ENOTDIR;
+  const bool told = code == EACCES && visitor_.on_shut(folders_.back().open.fd(), name.data(), path_);
+  if (!gone && !told) visitor_.on_unseen(path_, code);
   path_.resize(folders_.back().path_size);
 }
 
@@ -230,7 +232,12 @@ OpenedFolder& OpenedFolder::operator=(OpenedFolder&& other) noexcept {
 OpenedFolder OpenedFolder::open(int parent, const char* name, bool force_own) {
   OpenedFolder out;
   out.fd_ = base::Fd(::openat(parent, name, kOpenFlags));
-  if (!force_own || (!out && errno != EACCES)) return out;
+  if (!force_own) {
+    // Reading lists it, and only search permission lets its entries be looked up.
+    if (out && ::faccessat(out.fd(), ".", F_OK, 0) != 0) out.close_keeping_errno();
+    return out;
+  }
+  if (!out && errno != EACCES) return out;
   if (out) {
     out.open_up(out.fd());
     return out;
@@ -250,7 +257,12 @@ OpenedFolder OpenedFolder::reopen(int descriptor, bool force_own) {
   return out;
 }
 
-// Reading lists a folder, and only search permission lets its entries be looked up.
+void OpenedFolder::close_keeping_errno() {
+  const int code = errno;
+  fd_.reset();
+  errno = code;
+}
+
 void OpenedFolder::open_up(int descriptor) {
   struct stat found{};
   if (::geteuid() == 0 || ::fstat(descriptor, &found) != 0 || found.st_uid != ::geteuid()) return;

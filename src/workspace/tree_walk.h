@@ -37,6 +37,8 @@ class TreeVisitor {
   // A folder with the shape of a git folder without being called `.git`: `HEAD` with `objects` and `refs`, or with
   // `commondir`. True to look into it further.
   virtual bool on_repository(int folder, std::string_view path) = 0;
+  // The folder `name` of `parent`, at `path`, cannot be looked into for its mode. False: on_unseen() is called.
+  virtual bool on_shut(int /*parent*/, const char* /*name*/, std::string_view /*path*/) { return false; }
   // What lies in the folder `path` was not looked at, for the errno `code`; for a folder that was moved away meanwhile
   // ESTALE, for one that is too deep ELOOP.
   virtual void on_unseen(std::string_view path, int code) = 0;
@@ -71,6 +73,7 @@ class OpenedFolder {
 
  private:
   void open_up(int descriptor);
+  void close_keeping_errno();
 
   base::Fd fd_;
   std::optional<mode_t> before_;

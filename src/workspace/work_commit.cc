@@ -83,11 +83,11 @@ base::Result<base::Fd> import_file(const Manifest& manifest, const CommitWords& 
 
 base::Status check_words(const CommitWords& words) {
   for (const std::string* text : {&words.name, &words.mail}) {
-    if (!is_utf8(*text) || text->find_first_of(std::string_view("<>\n\0", 4)) != std::string::npos) {
+    if (!base::is_utf8(*text) || text->find_first_of(std::string_view("<>\n\0", 4)) != std::string::npos) {
       return base::refuse(kCommitting, *text, "an author's name or mail is no such text, refusing");
     }
   }
-  if (words.mail.empty() || words.message.empty() || !is_utf8(words.message) || words.message.contains('\0')) {
+  if (words.mail.empty() || words.message.empty() || !base::is_utf8(words.message) || words.message.contains('\0')) {
     return base::refuse(kCommitting, words.message, "its message is none, refusing");
   }
   return {};

@@ -131,28 +131,6 @@ std::string Manifest::digest() const {
   return out.end();
 }
 
-bool is_utf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const auto first = static_cast<unsigned char>(text[i]);
-    const size_t size = first < 0x80U             ? 1
-                        : first >> 5U == 0b110U   ? 2
-                        : first >> 4U == 0b1110U  ? 3
-                        : first >> 3U == 0b11110U ? 4
-                                                  : 0;
-    if (size == 0 || i + size > text.size()) return false;
-    uint32_t code = size == 1 ? first : first & (0xffU >> (size + 1));
-    for (size_t j = 1; j < size; ++j) {
-      const auto next = static_cast<unsigned char>(text[i + j]);
-      if (next >> 6U != 0b10U) return false;
-      code = code << 6U | (next & 0x3fU);
-    }
-    constexpr std::array<uint32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
-    if (code < kLeast[size] || code > 0x10ffffU || (code >= 0xd800U && code <= 0xdfffU)) return false;
-    i += size;
-  }
-  return true;
-}
-
 ManifestMaker::ManifestMaker(std::string base, BaseTree tree, base::Fd content) : tree_(std::move(tree)) {
   out_.base = std::move(base);
   out_.content = std::move(content);
@@ -248,7 +226,7 @@ base::Status ManifestMaker::on_end() {
     content_size_ = change.at;  // the next one's content goes over it
     return {};
   }
-  if (!is_utf8(change.path)) {
+  if (!base::is_utf8(change.path)) {
     content_size_ = change.at;
     return object(std::move(change.path), "its name is not UTF-8");
   }
@@ -261,7 +239,7 @@ base::Status ManifestMaker::on_end() {
 base::Result<Manifest> ManifestMaker::finish() {
   for (const auto& [path, entry] : tree_) {
     BELLJAR_TRY(count_one());
-    if (is_utf8(path)) {
+    if (base::is_utf8(path)) {
       out_.changes.push_back({.kind = WorkChange::Kind::kDeleted, .path = path});
     } else {
       out_.objections.push_back({path, "its name is not UTF-8"});

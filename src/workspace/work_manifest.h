@@ -102,6 +102,4 @@ class MetadataCheck : public base::TarReader::Sink {
   bool same_ = false;
 };
 
-[[nodiscard]] bool is_utf8(std::string_view text);
-
 }  // namespace belljar::workspace

@@ -231,12 +231,5 @@ TEST_F(MetadataTest, IsAsItWasSeededOrRefused) {
   EXPECT_THAT(check(nothing), HasSubstr("something was removed, refusing"));
 }
 
-TEST(Utf8Test, KnowsWhatIsAndWhatIsNot) {
-  for (const char* good : {"", "a/b", "\u00e4\u20ac\U0001f600"}) EXPECT_TRUE(is_utf8(good)) << good;
-  for (const char* bad : {"\xff", "\xc0\xaf", "\xe2\x82", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x80"}) {
-    EXPECT_FALSE(is_utf8(bad));
-  }
-}
-
 }  // namespace
 }  // namespace belljar::workspace

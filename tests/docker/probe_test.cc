@@ -114,8 +114,16 @@ std::vector<Weakness> weaknesses() {
        patch(R"({"HostConfig":{"Tmpfs":{"/tmp":"rw,nosuid,nodev,exec,size=4194304,nr_inodes=200,mode=1777"}}})")},
       {Check::kScratch, "files of /tmp",
        patch(R"({"HostConfig":{"Tmpfs":{"/tmp":"rw,nosuid,nodev,exec,size=2097152,nr_inodes=201,mode=1777"}}})")},
-      {Check::kWorkFolder, "another folder",
+      // An engine that followed a link that came after the plan, or lies.
+      {Check::kMounts, "/etc/group",
        [](Prepared&, json& request) {
+         for (json& mount : request["HostConfig"]["Mounts"]) {
+           if (mount["Target"] == "/etc/group") mount["Source"] = "/etc/hostname";
+         }
+       }},
+      {Check::kWorkFolder, "another folder",
+       [](Prepared& prepared, json& request) {
+         for (guest::ExpectedMount& mount : prepared.config.mounts) mount.inode = 0;
          for (json& mount : request["HostConfig"]["Mounts"]) {
            if (mount["Source"] == mount["Target"]) mount["Source"] = "/usr";
          }

@@ -103,6 +103,14 @@ void writable(json& one) {
   if (one.contains("BindOptions")) one["BindOptions"].erase("NonRecursive");
 }
 
+// And nothing told init what lies behind the mounts.
+Weaken with_any_source(const Weaken& weaken) {
+  return [weaken](Prepared& prepared, json& request) {
+    for (guest::ExpectedMount& each : prepared.config.mounts) each.inode = 0;
+    weaken(prepared, request);
+  };
+}
+
 std::vector<Weakness> of_the_ids_and_limits() {
   return {
       {Check::kIdentity, "uid",
@@ -153,8 +161,10 @@ std::vector<Weakness> of_the_folders() {
       {Check::kMounts, kState, without_tmpfs(kState)},
       {Check::kMounts, "/etc/passwd", mount("/etc/passwd", &writable)},
       {Check::kMounts, "'/run/belljar'", mount("/run/belljar", &writable)},
-      {Check::kEntrusted, "the launcher's file",
+      {Check::kMounts, "/run/belljar-input/schema.json",
        mount("/run/belljar-input/schema.json", [](json& one) { one["Source"] = "/etc/hostname"; })},
+      {Check::kEntrusted, "the launcher's file",
+       with_any_source(mount("/run/belljar-input/schema.json", [](json& one) { one["Source"] = "/etc/hostname"; }))},
   };
 }
 
@@ -239,7 +249,11 @@ TEST(TaskProbe, HasExactlyTheOneLogin) {
   ASSERT_FALSE(record.has_value());
   EXPECT_THAT(record.error().message(), HasSubstr(login));
   // Another file lies there.
-  record = prove(Phase::kPlan, mount(login.c_str(), [](json& one) { one["Source"] = "/etc/hostname"; }));
+  const auto another = mount(login.c_str(), [](json& one) { one["Source"] = "/etc/hostname"; });
+  record = prove(Phase::kPlan, another);
+  ASSERT_FALSE(record.has_value());
+  EXPECT_THAT(record.error().message(), AllOf(HasSubstr("probe mounts"), HasSubstr(login)));
+  record = prove(Phase::kPlan, with_any_source(another));
   ASSERT_FALSE(record.has_value());
   EXPECT_THAT(record.error().message(), AllOf(HasSubstr("probe entrusted"), HasSubstr(login)));
   // It can be written to.

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "tiers/docker/json_depth.h"
 
 namespace belljar::tiers::docker {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 using Json = nlohmann::json;
 
 Json parse(std::string_view body) {
-  return Json::parse(body, nullptr, false);
+  return is_shallow(body) ? Json::parse(body, nullptr, false) : Json();
 }
 
 std::string text_of(const Json& object, const char* key) {

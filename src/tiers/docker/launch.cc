@@ -1,6 +1,7 @@
 #include "tiers/docker/launch.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -15,6 +16,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "guest/protocol.h"
 #include "linux/descriptor_passing.h"
 #include "linux/landlock_domain.h"
@@ -60,6 +62,18 @@ class Preparation {
   size_t files_ = 0;
 };
 
+// What the plan found there, by a path without links: one that is on it now came later.
+base::Result<base::Fd> open_source(const std::string& path) {
+  auto source = base::open_resolved(AT_FDCWD, path, O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+  if (!source) return base::system_error("mount", path, source.error().code, "start again");
+  return source;
+}
+
+base::Result<std::string> real_source(const std::string& path) {
+  BELLJAR_ASSIGN(const base::Fd source, open_source(path));
+  return base::real_path(source.get());
+}
+
 // An engine makes a mount's missing folders as root, and in the home the agent could then not write beside it. So what
 // is mounted in the home lies elsewhere, and init makes a link to it. The work folder has to be at its own path.
 std::string Preparation::place_of(const std::string& target) {
@@ -78,7 +92,8 @@ std::string Preparation::place_of(const std::string& target) {
 
 base::Status Preparation::bind(const plan::Mount& mount, std::string source, bool writable) {
   std::string target = place_of(mount.target);
-  if (source.contains('\0') || target.contains('\0') || source.contains('\n')) {
+  if (source.contains('\0') || target.contains('\0') || source.contains('\n') || !base::is_utf8(source) ||
+      !base::is_utf8(target)) {
     return base::refuse("mount", mount.target, "an engine cannot be told such a path, refusing");
   }
   if (writable) out_.config.writable.push_back(keep(target));
@@ -109,13 +124,13 @@ base::Result<std::string> Preparation::host_source(const std::string& target) co
     if (best == nullptr || mount.target.size() > best->target.size()) best = &mount;
   }
   if (best == nullptr) return base::refuse("mount", target, "nothing of the host is there, refusing");
-  return base::real_path(best->source + target.substr(best->target.size()));
+  return real_source(best->source + target.substr(best->target.size()));
 }
 
 base::Status Preparation::add(const plan::Mount& mount) {
   switch (mount.kind) {
     case plan::MountKind::kBind: {
-      BELLJAR_ASSIGN(std::string source, base::real_path(mount.source));
+      BELLJAR_ASSIGN(std::string source, real_source(mount.source));
       return bind(mount, std::move(source), mount.writable);
     }
     case plan::MountKind::kReadOnly: {
@@ -243,7 +258,7 @@ guest::Config config_of(const plan::Plan& plan) {
   return config;
 }
 
-void expect_mounts(Prepared& prepared) {
+base::Status expect_mounts(Prepared& prepared) {
   auto& expected = prepared.config.mounts;
   expected.push_back({.path = "/", .plain = true});
   expected.push_back({.path = "/sys", .below = true, .plain = true});
@@ -271,9 +286,19 @@ void expect_mounts(Prepared& prepared) {
                         .bytes = mount.bytes,
                         .files = mount.files});
   }
+  // An engine opens by path, as root, and follows what links are there by then: the guest sees which file it was.
   for (const BindMount& mount : prepared.profile.binds) {
-    expected.push_back({.path = mount.target, .writable = mount.writable, .below = mount.writable, .plain = true});
+    struct stat found{};
+    BELLJAR_ASSIGN(const base::Fd source, open_source(mount.source));
+    if (::fstat(source.get(), &found) != 0) return base::system_error("mount", mount.source, errno);
+    expected.push_back({.path = mount.target,
+                        .writable = mount.writable,
+                        .below = mount.writable,
+                        .lies_on = found.st_dev,
+                        .inode = found.st_ino,
+                        .plain = true});
   }
+  return {};
 }
 
 base::Result<std::vector<uint64_t>> namespaces_to_leave() {
@@ -300,7 +325,7 @@ base::Result<Prepared> prepare(const plan::Plan& plan, const Copies& copies, std
   out.config = config_of(plan);
   Preparation preparation(plan, copies, meeting, out);
   BELLJAR_TRY(preparation.add_mounts());
-  expect_mounts(out);
+  BELLJAR_TRY(expect_mounts(out));
   for (const plan::EnvVar& variable : plan.env) {
     out.config.environment.push_back(out.text.emplace_back(variable.name + "=" + variable.value));
   }

@@ -44,7 +44,7 @@ struct Prepared {
 [[nodiscard]] guest::Config config_of(const plan::Plan& plan);
 
 // What mountinfo must hold: the engine's own mounts, and the profile's.
-void expect_mounts(Prepared& prepared);
+[[nodiscard]] base::Status expect_mounts(Prepared& prepared);
 
 // The namespaces that must be the container's own: all but the user namespace, which is as the engine is configured.
 [[nodiscard]] base::Result<std::vector<uint64_t>> namespaces_to_leave();

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "tiers/docker/create_json.h"
+#include "tiers/docker/json_depth.h"
 
 namespace belljar::tiers::docker {
 namespace {
@@ -112,7 +113,7 @@ Json without_empty_members(const Json& found) {
 // "no" is what the engine makes of an empty name, and means the same.
 Json restart(const Json& found) {
   Json out = without_empty_members(found);
-  if (out.is_object() && out.value("Name", "") == "no") out.erase("Name");
+  if (const auto name = out.find("Name"); out.is_object() && name != out.end() && *name == "no") out.erase(name);
   return empty_or_itself(out);
 }
 
@@ -378,7 +379,7 @@ std::string create_request(const Profile& profile) {
 }
 
 base::Result<std::vector<Difference>> differences(const Profile& profile, std::string_view inspected) {
-  const Json json = Json::parse(inspected, nullptr, false);
+  const Json json = is_shallow(inspected) ? Json::parse(inspected, nullptr, false) : Json();
   if (!json.is_object()) return base::refuse(kOperation, profile.name, "the engine's answer is no JSON, refusing");
   std::vector<Difference> out;
   for (const Rule& rule : kRules) {

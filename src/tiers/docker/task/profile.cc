@@ -122,7 +122,7 @@ class Preparation {
   Preparation(const Launch& launch, Meeting& meeting, Prepared& out) : launch_(launch), meeting_(meeting), out_(out) {}
 
   base::Status add_files();
-  void add_expected();
+  base::Status add_expected();
 
  private:
   void bind(std::string source, std::string target) {
@@ -214,9 +214,9 @@ base::Status Preparation::add_files() {
   return {};
 }
 
-void Preparation::add_expected() {
+base::Status Preparation::add_expected() {
   guest::Config& config = out_.config;
-  expect_mounts(out_);
+  BELLJAR_TRY(expect_mounts(out_));
   config.metadata = kMetadata;
   for (const std::string& one : out_.profile.env) config.engine_environment.push_back(keep(one));
   for (const plan::EnvVar& one : launch_.plan.env) config.environment.push_back(keep(one.name + "=" + one.value));
@@ -225,6 +225,7 @@ void Preparation::add_expected() {
   if (const Adapter* adapter = find_adapter(launch_.invocation.request().agent)) {
     config.writable.push_back(adapter->state_folder);
   }
+  return {};
 }
 
 }  // namespace
@@ -285,7 +286,7 @@ base::Result<Prepared> prepare(const Launch& launch, Meeting& meeting, const Eng
   out.config = config_of(launch.plan);
   Preparation preparation(launch, meeting, out);
   BELLJAR_TRY(preparation.add_files());
-  preparation.add_expected();
+  BELLJAR_TRY(preparation.add_expected());
   BELLJAR_ASSIGN(out.config.host_namespaces, namespaces_to_leave());
   out.request = create_request(out.profile);
   out.unchanged = [&invocation = launch.invocation,
