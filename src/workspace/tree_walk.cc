@@ -250,10 +250,11 @@ OpenedFolder OpenedFolder::reopen(int descriptor, bool force_own) {
   OpenedFolder out;
   if (force_own) out.open_up(descriptor);
   out.fd_ = base::Fd(::openat(descriptor, ".", kOpenFlags));
-  if (out || !out.before_) return out;
-  const int code = errno;
-  (void)::chmod(("/proc/self/fd/" + std::to_string(descriptor)).c_str(), *std::exchange(out.before_, std::nullopt));
-  errno = code;
+  if (const int code = errno; !out && out.before_) {
+    (void)::chmod(("/proc/self/fd/" + std::to_string(descriptor)).c_str(), *out.before_);
+    out.before_.reset();
+    errno = code;
+  }
   return out;
 }
 
