@@ -283,9 +283,10 @@ class Gatherer {
 
   // What lies in there is looked at with the git folder.
   [[nodiscard]] static bool lies_in_git(const std::string& path) {
-    const auto names = base::split(base::parent_of(path), '/');
-    return std::ranges::any_of(
-        names, [](std::string_view name) { return workspace::protected_name(name) == workspace::NameKind::kGit; });
+    const std::string folder = base::parent_of(path);
+    return std::ranges::any_of(base::split(folder, '/'), [](std::string_view name) {
+      return workspace::protected_name(name) == workspace::NameKind::kGit;
+    });
   }
 
   // The entries of `folder`, as paths; not more than a thousand.
