@@ -292,15 +292,13 @@ bool Probe::keyring() {
 
 bool Probe::mount_is_strict(const MountEntry& entry, const ExpectedMount& expected, bool below) {
   if (expected.tmpfs && !below && entry.type != "tmpfs") return fail(entry.path, "a tmpfs", entry.type);
-  if (expected.plain) {
-    if (!expected.writable && !entry.has("ro")) return fail(entry.path, "read-only", entry.options);
-    return below || expected.inode == 0 || is_the_one(expected);
-  }
-  if (!entry.has("nosuid")) return fail(entry.path, "nosuid", entry.options);
-  if (!entry.has("nodev") && (!expected.device || below)) return fail(entry.path, "nodev", entry.options);
-  // Of the folder that the host keeps, only a copy may be writable.
-  if (expected.private_copy && !below && entry.type != "overlay" && !entry.has("ro")) {
-    return fail(entry.path, "a private copy", entry.type);
+  if (!expected.plain) {
+    if (!entry.has("nosuid")) return fail(entry.path, "nosuid", entry.options);
+    if (!entry.has("nodev") && (!expected.device || below)) return fail(entry.path, "nodev", entry.options);
+    // Of the folder that the host keeps, only a copy may be writable.
+    if (expected.private_copy && !below && entry.type != "overlay" && !entry.has("ro")) {
+      return fail(entry.path, "a private copy", entry.type);
+    }
   }
   if (!expected.writable && !entry.has("ro")) return fail(entry.path, "read-only", entry.options);
   return below || expected.inode == 0 || is_the_one(expected);

@@ -205,8 +205,7 @@ void name_weakenings(Draft& draft) {
     draft.weakenings.emplace_back(
         "nested = true: the agent can make namespaces and mounts of its own, so more of the kernel is in its reach, "
         "landlock bounds no files, nothing of /proc is hidden, a tmpfs it mounts has no limit but memory's, and what "
-        "is "
-        "protected or hidden in the folders it may write keeps its content, but can be moved away");
+        "is protected or hidden in the folders it may write keeps its content, but can be moved away");
   }
   if (isolation.network == policy::Network::kDeny) {
     for (const policy::ExposedPort& port : isolation.expose) {

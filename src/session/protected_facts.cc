@@ -308,34 +308,30 @@ class Gatherer {
   // The other half of a linked worktree or a submodule, which `.git` names.
   void look_into_repository_elsewhere() {
     const plan::GitFact& git = facts_.git;
-    if (git.kind != plan::GitFact::Kind::kWorktree) return;
-    const bool write = policy_.git == policy::GitAccess::kWrite;
+    if (git.kind != plan::GitFact::Kind::kWorktree || policy_.git != policy::GitAccess::kWrite) return;
     const bool submodule = git.own.kind == plan::FileKind::kAbsent;
-    const auto look = [&](const std::string& path, bool writable) {
-      workspace::FileLook found;
-      if (!workspace::look_at(AT_FDCWD, path.c_str(), found)) return;
-      ProtectedPath folder{.path = path, .kind = kind_of(found.mode)};
+    const std::string& own = submodule ? git.common.real : git.own.real;
+    workspace::FileLook found;
+    if (workspace::look_at(AT_FDCWD, own.c_str(), found)) {
+      ProtectedPath folder{.path = own, .kind = kind_of(found.mode)};
       identify(found.id, folder);
-      look_into_git(folder, writable);
-    };
-    look(git.common.real, write && submodule);
+      look_into_written_git(folder);
+    }
     if (submodule) return;
-    look(git.own.real, write);
-    if (!write) return;
     for (const char* name : {"/refs", "/logs/refs", "/objects"}) look_into_shared(git.common.real + name);
   }
 
   // A tree that is a git folder itself is the guest's to write, but for what git obeys.
   void look_into_git(const ProtectedPath& git) {
     const bool top = git.path == facts_.work_folder + "/.git";
-    const bool tree = std::ranges::find(trees_, git.path) != trees_.end();
-    look_into_git(git, tree || (top && policy_.git == policy::GitAccess::kWrite));
+    if (is_tree(git.path) || (top && policy_.git == policy::GitAccess::kWrite)) look_into_written_git(git);
   }
 
-  void look_into_git(const ProtectedPath& git, bool writable) {
-    if (!writable) return;
-    const bool tree = std::ranges::find(trees_, git.path) != trees_.end();
-    plan::GitFolder folder{.tree = tree, .path = git.path, .device = git.device, .inode = git.inode, .born = git.born};
+  [[nodiscard]] bool is_tree(const std::string& path) const { return std::ranges::find(trees_, path) != trees_.end(); }
+
+  void look_into_written_git(const ProtectedPath& git) {
+    plan::GitFolder folder{
+        .tree = is_tree(git.path), .path = git.path, .device = git.device, .inode = git.inode, .born = git.born};
     for (const std::string& entry : entries_of(git.path)) {
       workspace::FileLook look;
       if (!workspace::obeyed_by_git(base::name_of(entry)) || !workspace::look_at(AT_FDCWD, entry.c_str(), look))

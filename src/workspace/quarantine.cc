@@ -56,27 +56,21 @@ base::Fd open_own_folder(int parent, const char* name) {
   return fd;
 }
 
-}  // namespace
-
-namespace {
-
 // `name` gets the name `inert`, or one that nobody could have taken before.
 void rename_inert(int folder, const char* name, const char* inert) {
   if (rename_new(folder, name, folder, inert) != EEXIST) return;
   (void)rename_new(folder, name, folder, (std::string(inert) + "." + base::random_hex(8)).c_str());
 }
 
-// Git obeys what is in a git folder, whatever that is called, for whoever steps into it; it is none without `HEAD`.
-void take_head(int folder) {
-  rename_inert(folder, "HEAD", kInertHead);
-}
-
-// The folder `leaf`, and one for which a `.git` in it counts.
+// Git obeys what is in a git folder, whatever that is called, for whoever steps into it; it is none without `HEAD`. Of
+// the folder `leaf`, and of a `.git` in it.
 void make_inert(int parent, const char* leaf) {
   const OpenedFolder itself = OpenedFolder::open(parent, leaf, true);
   if (!itself) return;
-  take_head(itself.fd());
-  if (const OpenedFolder git = OpenedFolder::open(itself.fd(), ".git", true)) take_head(git.fd());
+  rename_inert(itself.fd(), "HEAD", kInertHead);
+  if (const OpenedFolder git = OpenedFolder::open(itself.fd(), ".git", true)) {
+    rename_inert(git.fd(), "HEAD", kInertHead);
+  }
   rename_inert(itself.fd(), ".git", kInertGit);
 }
 
