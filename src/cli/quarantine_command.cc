@@ -93,9 +93,7 @@ base::Result<std::string> restore(const workspace::QuarantineStore& store, const
 
 base::Result<std::string> drop(const workspace::QuarantineStore& store, const QuarantineOptions& asked) {
   std::vector<workspace::QuarantineItem> items;
-  if (asked.all) {
-    BELLJAR_ASSIGN(items, store.list());
-  } else if (asked.words.size() < 2) {
+  if (!asked.all && asked.words.size() < 2) {
     return base::refuse("read the arguments", "drop", "no ID is given", "name them, or say --all");
   }
   for (size_t i = 1; i < asked.words.size(); ++i) {
@@ -103,10 +101,16 @@ base::Result<std::string> drop(const workspace::QuarantineStore& store, const Qu
     items.push_back(std::move(item));
   }
   std::string out;
-  for (const workspace::QuarantineItem& item : items) {
-    BELLJAR_TRY(store.drop(item));
-    out += "dropped " + item.id + "\n";
-  }
+  do {
+    // As many as the store tells at a time.
+    if (asked.all) {
+      BELLJAR_ASSIGN(items, store.list());
+    }
+    for (const workspace::QuarantineItem& item : items) {
+      BELLJAR_TRY(store.drop(item));
+      out += "dropped " + item.id + "\n";
+    }
+  } while (asked.all && !items.empty());
   return out;
 }
 
