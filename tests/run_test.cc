@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
@@ -204,6 +205,24 @@ TEST_F(RunTest, WritesTheSettlement) {
   ASSERT_TRUE(report.is_object());
   EXPECT_TRUE(report.contains("denials")) << report;
   EXPECT_THAT(report.dump(), HasSubstr("6"));
+}
+
+TEST_F(RunTest, WritesTheSettlementWhateverSignalsCome) {
+  const TempDir other;
+  // So that there is something to look through when the command has ended.
+  Process process(sealed_script(work_.path(), "trap '' TERM; mkdir d; cd d; seq 3000 | xargs touch; echo done",
+                                {"--report", other / "report.json"}));
+  ASSERT_EQ(process.read_line(), "done");
+  siginfo_t ended{};
+  while (::waitid(P_PID, static_cast<id_t>(process.pid()), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         ended.si_pid == 0) {
+    process.signal(SIGTERM);
+    ::usleep(200);
+  }
+  (void)process.wait();
+  const auto report = nlohmann::json::parse(read_text(other / "report.json"), nullptr, false);
+  ASSERT_TRUE(report.is_object()) << "the report is empty";
+  EXPECT_EQ(report["exit"]["code"], 0) << report;
 }
 
 TEST_F(RunTest, FollowsNoLinkToTheReport) {

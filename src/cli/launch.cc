@@ -1,19 +1,12 @@
 #include "cli/launch.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <optional>
 #include <vector>
 
-#include "base/io.h"
-#include "base/path.h"
 #include "base/text.h"
 #include "cli/evidence.h"
 #include "cli/hook_token.h"
@@ -31,7 +24,6 @@
 #include "plan/validate_for_target.h"
 #include "policy/load.h"
 #include "policy/parse.h"
-#include "policy/preset.h"
 #include "policy/show.h"
 #include "session/facts.h"
 #include "session/limits.h"
@@ -227,15 +219,15 @@ int refuse_plan(const Context& context, const base::Error& error) {
   return code_of_refusal(error);
 }
 
-int run_here(const Context& context, const Launch& launch, const What& what, const base::Fd& report_file) {
+int run_here(const Context& context, const Launch& launch, const What& what, const ReportFile& report_file) {
   session::HeadStart head;
   const auto plan = plan_launch(what, &head);
   session::RunOptions options;
   options.launch_record = what.record;
-  if (!plan) return settle_refusal(context, plan.error(), {}, report_file);
+  if (!plan) return tell_refusal(context, plan.error(), {}, report_file);
   head.session = what.session;
   if (auto kept = keep_for_later(context, launch, what); !kept) {
-    return settle_refusal(context, kept.error(), *plan, report_file);
+    return tell_refusal(context, kept.error(), *plan, report_file);
   }
   for (const std::string& weakening : plan->weakenings) {
     std::fprintf(context.err, "belljar: weaker than it could be: %s\n", base::escape(weakening).c_str());
@@ -248,39 +240,30 @@ int run_here(const Context& context, const Launch& launch, const What& what, con
   options.state_folder = session::state_path();
   if (!plan->audit.file.empty()) {
     auto opened = open_own_file("open the audit file", plan->audit.file, O_RDWR | O_APPEND);
-    if (!opened) return settle_refusal(context, opened.error(), *plan, report_file);
+    if (!opened) return tell_refusal(context, opened.error(), *plan, report_file);
     options.audit = std::move(*opened);
   }
   options.hook.authorities = what.authorities;
   if (!plan->hook.token_file.empty()) {
     auto token = make_hook_token(plan->hook.token_file);
-    if (!token) return settle_refusal(context, token.error(), *plan, report_file);
+    if (!token) return tell_refusal(context, token.error(), *plan, report_file);
     options.hook.token = std::move(*token);
   }
+  std::optional<session::SignalsHeld> held(std::in_place);
   const auto settlement = session::run(*plan, std::move(options), std::move(head));
-  if (!settlement) return settle_refusal(context, settlement.error(), *plan, report_file);
-  print_end(context, *settlement, *plan);
-  if (const auto& audit = settlement->audit; audit && audit->lost > 0) {
-    std::fprintf(context.err, "belljar: write the audit file '%s': %llu events were lost: %s\n",
-                 base::escape(plan->audit.file).c_str(), static_cast<unsigned long long>(audit->lost),
-                 ::strerror(audit->error));
-  }
-  if (report_file && !base::write_all(report_file.get(), session::settlement_json(*settlement, *plan))) {
-    return report(context, base::system_error("write the report", launch.report_file, errno).error());
-  }
-  return settlement->exit_code;
+  return tell_end(context, settlement, *plan, report_file, held);
 }
 
-int run_there(const Context& context, const Launch& launch, const What& what, Use use, const base::Fd& report_file) {
+int run_there(const Context& context, const Launch& launch, const What& what, Use use, const ReportFile& report_file) {
   if (auto kept = keep_for_later(context, launch, what); !kept) {
-    return settle_refusal(context, kept.error(), {}, report_file);
+    return tell_refusal(context, kept.error(), {}, report_file);
   }
-  TargetLaunch there{
-      what.launch, what.session, what.launcher.environment, use_on_target(use), launch.json, launch.link_timeout, {}};
-  const auto code = launch_on_target(context, there, report_file.valid());
-  if (!code) return settle_refusal(context, code.error(), {}, report_file);
-  if (report_file && !base::write_all(report_file.get(), there.report)) {
-    return report(context, base::system_error("write the report", launch.report_file, errno).error());
+  TargetLaunch there{what.launch,        what.session, what.launcher.environment,
+                     use_on_target(use), launch.json,  launch.link_timeout};
+  const auto code = launch_on_target(context, there, report_file.file.valid());
+  if (!code) return tell_refusal(context, code.error(), {}, report_file);
+  if (report_file.file) {
+    if (auto written = write_report(report_file, there.report); !written) return report(context, written.error());
   }
   return *code;
 }
@@ -326,17 +309,13 @@ int launch_sealed(const Context& context, std::span<const std::string> arguments
   auto launch = parse_launch(arguments, use);
   if (!launch) return report(context, launch.error());
   if (launch->help) return print(context, help_text(use, *launch));
-  base::Fd report_file;
-  if (!launch->report_file.empty()) {
-    auto opened = open_report(launch->report_file);
-    if (!opened) return report(context, opened.error());
-    report_file = std::move(*opened);
-  }
+  const auto report_file = open_report(launch->report_file);
+  if (!report_file) return report(context, report_file.error());
   recover_before_launch(context);
   const auto what = what_to_launch(context, *launch);
-  if (!what) return settle_refusal(context, what.error(), {}, report_file);
-  return what->launch.policy.target.empty() ? run_here(context, *launch, *what, report_file)
-                                            : run_there(context, *launch, *what, use, report_file);
+  if (!what) return tell_refusal(context, what.error(), {}, *report_file);
+  return what->launch.policy.target.empty() ? run_here(context, *launch, *what, *report_file)
+                                            : run_there(context, *launch, *what, use, *report_file);
 }
 
 }  // namespace
@@ -382,8 +361,8 @@ int probe_command(const Context& context, std::span<const std::string> arguments
 
 int launch_order(const Context& context, const remote::LaunchOrder& order, int report_descriptor) {
   const auto what = what_of_order(order);
-  base::Fd report_file(report_descriptor);
-  if (!what) return settle_refusal(context, what.error(), {}, report_file);
+  const ReportFile report_file{{}, base::Fd(report_descriptor)};
+  if (!what) return tell_refusal(context, what.error(), {}, report_file);
   if (order.use == remote::Use::kPlan) return print_plan(context, *what, order.json);
   if (order.use == remote::Use::kProbe) return probe_here(context, *what, order.json);
   recover_before_launch(context);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "base/io.h"
 #include "base/text.h"
@@ -49,32 +50,6 @@ void print_after(const Context& context, const workspace::Settled& after) {
   }
 }
 
-}  // namespace
-
-base::Result<base::Fd> open_own_file(std::string_view operation, const std::string& path, int flags) {
-  open_how how{};
-  how.flags = static_cast<uint64_t>(flags | O_CREAT | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-  how.mode = 0600;
-  how.resolve = RESOLVE_NO_SYMLINKS;
-  base::Fd file(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
-  if (!file) {
-    return base::system_error(operation, path, errno, errno == ELOOP ? "a link is in the way; name the real path" : "");
-  }
-  struct stat found{};
-  if (::fstat(file.get(), &found) != 0) return base::system_error(operation, path, errno);
-  if (!S_ISREG(found.st_mode) || found.st_nlink != 1) {
-    return base::refuse(operation, path, "it is not a regular file with one name, refusing", "name a new file");
-  }
-  return file;
-}
-
-base::Result<base::Fd> open_report(const std::string& path) {
-  constexpr std::string_view kOperation = "open the report";
-  BELLJAR_ASSIGN(base::Fd file, open_own_file(kOperation, path, O_WRONLY));
-  if (::ftruncate(file.get(), 0) != 0) return base::system_error(kOperation, path, errno);
-  return file;
-}
-
 void print_end(const Context& context, const session::Settlement& settlement, const plan::Plan& plan) {
   const std::string program = base::escape(plan.command.empty() ? "" : plan.command.front());
   switch (settlement.reason) {
@@ -97,6 +72,52 @@ void print_end(const Context& context, const session::Settlement& settlement, co
   }
   print_denials(context, settlement);
   print_after(context, settlement.after);
+  if (const auto& audit = settlement.audit; audit && audit->lost > 0) {
+    std::fprintf(context.err, "belljar: write the audit file '%s': %llu events were lost: %s\n",
+                 base::escape(plan.audit.file).c_str(), static_cast<unsigned long long>(audit->lost),
+                 ::strerror(audit->error));
+  }
+}
+
+session::Settlement settlement_of_refusal(const base::Error& error) {
+  session::Settlement out;
+  out.exit_code = code_of_refusal(error);
+  if (out.exit_code == 127) out.reason = session::EndReason::kNotFound;
+  if (out.exit_code == 126) out.reason = session::EndReason::kNotExecutable;
+  out.error = error.message();
+  return out;
+}
+
+}  // namespace
+
+base::Result<base::Fd> open_own_file(std::string_view operation, const std::string& path, int flags) {
+  open_how how{};
+  how.flags = static_cast<uint64_t>(flags | O_CREAT | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+  how.mode = 0600;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  base::Fd file(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
+  if (!file) {
+    return base::system_error(operation, path, errno, errno == ELOOP ? "a link is in the way; name the real path" : "");
+  }
+  struct stat found{};
+  if (::fstat(file.get(), &found) != 0) return base::system_error(operation, path, errno);
+  if (!S_ISREG(found.st_mode) || found.st_nlink != 1) {
+    return base::refuse(operation, path, "it is not a regular file with one name, refusing", "name a new file");
+  }
+  return file;
+}
+
+base::Result<ReportFile> open_report(const std::string& path) {
+  constexpr std::string_view kOperation = "open the report";
+  if (path.empty()) return ReportFile{};
+  BELLJAR_ASSIGN(base::Fd file, open_own_file(kOperation, path, O_WRONLY));
+  if (::ftruncate(file.get(), 0) != 0) return base::system_error(kOperation, path, errno);
+  return ReportFile{path, std::move(file)};
+}
+
+base::Status write_report(const ReportFile& report, std::string_view text) {
+  if (base::write_all(report.file.get(), text)) return {};
+  return base::system_error("write the report", report.path, errno);
 }
 
 int code_of_refusal(const base::Error& error) {
@@ -104,15 +125,26 @@ int code_of_refusal(const base::Error& error) {
   return error.code == ENOENT ? 127 : error.code == EACCES ? 126 : kFailed;
 }
 
-int settle_refusal(const Context& context, const base::Error& error, const plan::Plan& plan, const base::Fd& file) {
-  session::Settlement settlement;
-  settlement.exit_code = code_of_refusal(error);
-  if (settlement.exit_code == 127) settlement.reason = session::EndReason::kNotFound;
-  if (settlement.exit_code == 126) settlement.reason = session::EndReason::kNotExecutable;
-  settlement.error = error.message();
-  report(context, error);
-  if (file) (void)base::write_all(file.get(), session::settlement_json(settlement, plan));
-  return settlement.exit_code;
+int tell_end(const Context& context, const base::Result<session::Settlement>& settlement, const plan::Plan& plan,
+             const ReportFile& report_file, std::optional<session::SignalsHeld>& held) {
+  base::Status written;
+  if (report_file.file) {
+    written = write_report(report_file,
+                           settlement ? session::settlement_json(*settlement, plan)
+                                      : session::settlement_json(settlement_of_refusal(settlement.error()), plan));
+  }
+  held.reset();
+  if (!settlement) {
+    report(context, settlement.error());
+    return code_of_refusal(settlement.error());
+  }
+  print_end(context, *settlement, plan);
+  return written ? settlement->exit_code : report(context, written.error());
+}
+
+int tell_refusal(const Context& context, const base::Error& error, const plan::Plan& plan, const ReportFile& report) {
+  std::optional<session::SignalsHeld> none;
+  return tell_end(context, std::unexpected(error), plan, report, none);
 }
 
 }  // namespace belljar::cli

@@ -227,6 +227,7 @@ base::Result<int> launch_on_target(const Context& context, TargetLaunch& launch,
   const session::TerminalFilter::Options screen = {
       .clipboard_write = launch.launch.policy.terminal.clipboard == policy::Clipboard::kAllow,
       .utf8 = session::speaks_utf8(::getenv("LC_ALL"), ::getenv("LC_CTYPE"), ::getenv("LANG"))};
+  launch.held.emplace();
   BELLJAR_ASSIGN(remote::LinkEnd end, remote::serve_near_end(std::move(ssh), policy::ssh_destination(target),
                                                              std::move(order), context.closed, screen));
   launch.report = std::move(end.report);

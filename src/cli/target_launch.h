@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/kept_launch.h"
 #include "remote/launch_order.h"
+#include "session/signals.h"
 
 namespace belljar::cli {
 
@@ -19,7 +21,9 @@ struct TargetLaunch {
   remote::Use use = remote::Use::kRun;
   bool json = false;
   std::string link_timeout;  // a duration as text; empty: 30 s
-  std::string report;        // out: the settlement
+  std::string report{};      // out: the settlement
+  std::optional<session::SignalsHeld>
+      held{};  // from when the guest may be there, so that a signal leaves no report empty
 };
 
 // Launches it on the ssh target of its policy; what is known of the target is remembered, and the two programs are

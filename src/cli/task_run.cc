@@ -220,7 +220,9 @@ base::Result<Captured> capture(const TaskRunOptions& asked, uint64_t seconds, co
   return Captured{std::move(invocation), image.image(), std::move(inputs)};
 }
 
-base::Result<session::Settlement> carry_out(const Context& context, const TaskRunOptions& asked, plan::Plan& plan) {
+// `held` from when the container may be there.
+base::Result<session::Settlement> carry_out(const Context& context, const TaskRunOptions& asked, plan::Plan& plan,
+                                            std::optional<session::SignalsHeld>& held) {
   BELLJAR_TRY(check(asked));
   BELLJAR_ASSIGN(const uint64_t seconds, seconds_of(asked));
   const auto deadline = base::Deadline::after(std::chrono::seconds(std::clamp(seconds, uint64_t{1}, kEngineSeconds)));
@@ -233,6 +235,7 @@ base::Result<session::Settlement> carry_out(const Context& context, const TaskRu
   options.guest_path = context.guest_path;
   options.closed = context.closed;
   options.state_folder = session::state_path();
+  held.emplace();
   return session::run_task(captured.invocation, engine, captured.image, std::move(captured.inputs), std::move(options),
                            plan);
 }
@@ -252,21 +255,13 @@ int task_run_command(const Context& context, std::span<const std::string> argume
         "  belljar task run TASK --phase execute --deadline 30m -- make test\n\nOptions:\n" +
             options_help(options_of(help)));
   }
-  base::Fd report_file;
-  if (!asked->report_file.empty()) {
-    auto opened = open_report(asked->report_file);
-    if (!opened) return report(context, opened.error());
-    report_file = std::move(*opened);
-  }
+  const auto report_file = open_report(asked->report_file);
+  if (!report_file) return report(context, report_file.error());
   recover_before_launch(context);
   plan::Plan plan;
-  const auto settlement = carry_out(context, *asked, plan);
-  if (!settlement) return settle_refusal(context, settlement.error(), plan, report_file);
-  print_end(context, *settlement, plan);
-  if (report_file && !base::write_all(report_file.get(), session::settlement_json(*settlement, plan))) {
-    return report(context, base::system_error("write the report", asked->report_file, errno).error());
-  }
-  return settlement->exit_code;
+  std::optional<session::SignalsHeld> held;
+  const auto settlement = carry_out(context, *asked, plan, held);
+  return tell_end(context, settlement, plan, *report_file, held);
 }
 
 }  // namespace belljar::cli

@@ -12,21 +12,33 @@
 
 namespace belljar::session {
 
-// Signals as readable events, for as long as it lives.
+// Those that end or stop a launcher, or that it passes on, wait in this thread for as long as it lives.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    ::sigemptyset(&held_);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT, SIGPIPE}) {
+      ::sigaddset(&held_, signal);
+    }
+    ::pthread_sigmask(SIG_BLOCK, &held_, &before_);
+  }
+  ~SignalsHeld() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+
+  [[nodiscard]] const sigset_t& held() const { return held_; }
+
+ private:
+  sigset_t held_{};
+  sigset_t before_{};
+};
+
+// The same as readable events.
 class Signals {
  public:
-  Signals() {
-    ::sigemptyset(&wanted_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT, SIGPIPE}) {
-      ::sigaddset(&wanted_, signal);
-    }
-    ::pthread_sigmask(SIG_BLOCK, &wanted_, &before_);
-    fd_ = base::Fd(::signalfd(-1, &wanted_, SFD_CLOEXEC | SFD_NONBLOCK));
-    self_ = base::Fd(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
-  }
-  ~Signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
+  Signals()
+      : fd_(::signalfd(-1, &held_.held(), SFD_CLOEXEC | SFD_NONBLOCK)),
+        self_(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0))) {}
 
   [[nodiscard]] int fd() const { return fd_.get(); }
   struct Origin {
@@ -48,8 +60,7 @@ class Signals {
   void stop_self() const { ::syscall(SYS_pidfd_send_signal, self_.get(), SIGSTOP, nullptr, 0); }
 
  private:
-  sigset_t wanted_{};
-  sigset_t before_{};
+  SignalsHeld held_;
   base::Fd fd_;
   base::Fd self_;
 };
