@@ -1,5 +1,5 @@
-// The main job: the real Claude Code and the real Codex, sealed, against a model API that asks them, through their own
-// tools, to edit a file and then to try whatever must be out of reach.
+// The main job: the real Claude Code, Codex and Gemini CLI, sealed, against a model API that asks them, through their
+// own tools, to edit a file and then to try whatever must be out of reach.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,6 +30,9 @@ using ::testing::StartsWith;
 
 constexpr const char* kSecret = "a-secret-of-the-home-5309";
 constexpr const char* kAnswer = "The answer is forty-two.";
+// Its own sandbox, which starts a container, is on: it has to step aside.
+constexpr const char* kGeminiSettings =
+    R"({"security":{"auth":{"selectedType":"gemini-api-key"}},"tools":{"sandbox":true}})";
 
 class AgentsTest : public ::testing::Test {
  protected:
@@ -44,6 +47,8 @@ class AgentsTest : public ::testing::Test {
     std::filesystem::create_symlink("../lib/node_modules/@anthropic-ai/claude-code/bin/claude.exe",
                                     home_ + "/.local/bin/claude");
     std::filesystem::create_symlink("../lib/node_modules/@openai/codex/bin/codex.js", home_ + "/.local/bin/codex");
+    std::filesystem::create_symlink("../lib/node_modules/@google/gemini-cli/bundle/gemini.js",
+                                    home_ + "/.local/bin/gemini");
     // The programs themselves too: in the user namespace that an ordinary user's test plays the host in, root's files
     // belong to nobody that is known, and belljar trusts none of those.
     for (const char* name : {"belljar", "belljar-guest"}) {
@@ -54,6 +59,8 @@ class AgentsTest : public ::testing::Test {
     std::filesystem::create_directories(home_ + "/.claude");
     write_file(home_ + "/.claude.json", "{}\n");
     write_file(home_ + "/.codex/config.toml", read_text(std::string(BELLJAR_TESTS_DIR) + "/agents/codex-config.toml"));
+    std::filesystem::create_directories(home_ + "/.gemini");
+    write_file(home_ + "/.gemini/settings.json", kGeminiSettings);
     std::filesystem::create_directories(work_);
     must_run({.argv = {"git", "init", "-q", "."}, .cwd = work_});
     make_certificates(temp_.path(), {"model.test", "denied.test"});
@@ -119,7 +126,9 @@ class AgentsTest : public ::testing::Test {
                    {"PATH", home_ + "/.local/bin:/usr/local/bin:/usr/bin:/bin"},
                    {"ANTHROPIC_BASE_URL", "https://model.test"},
                    {"ANTHROPIC_API_KEY", "sk-test"},
-                   {"OPENAI_API_KEY", "sk-test"}};
+                   {"OPENAI_API_KEY", "sk-test"},
+                   {"GOOGLE_GEMINI_BASE_URL", "https://model.test"},
+                   {"GEMINI_API_KEY", "sk-test"}};
     return hosts_.as_caller(std::move(command));
   }
 
@@ -128,8 +137,9 @@ class AgentsTest : public ::testing::Test {
     std::vector<std::string> options = {"--agent", agent, "--allow-host", "model.test",
                                         // What a person with a model API of their own has to say.
                                         "--read", home_ + "/test-ca.pem", "--read", home_ + "/.local", "--env",
-                                        "ANTHROPIC_BASE_URL", "--env", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
-                                        "--env", "NODE_EXTRA_CA_CERTS=" + home_ + "/test-ca.pem", "--env",
+                                        "ANTHROPIC_BASE_URL", "--env", "GOOGLE_GEMINI_BASE_URL", "--env",
+                                        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "--env",
+                                        "NODE_EXTRA_CA_CERTS=" + home_ + "/test-ca.pem", "--env",
                                         "SSL_CERT_FILE=" + home_ + "/test-ca.pem", "--report", temp_ / "report"};
     options.insert(options.end(), more.begin(), more.end());
     return run(as_person(sealed(work_, words, options)), std::chrono::seconds(120));
@@ -214,6 +224,10 @@ TEST_F(AgentsTest, CodexEditsAFileAndReachesNothingElse) {
 
 // What a hostile agent leaves for the next run, sealed or not, is not there; the login's and the person's own things
 // are.
+TEST_F(AgentsTest, GeminiEditsAFileAndReachesNothingElse) {
+  expect_done_and_sealed(run_agent("gemini", {"gemini", "--yolo", "--skip-trust", "-p", "Make the file"}));
+}
+
 TEST_F(AgentsTest, ClaudesHistoryAndStateLastAndItsSettingsDoNot) {
   const std::string settings = "{\"cleanupPeriodDays\": 30}\n";
   write_file(home_ + "/.claude/settings.json", settings);
@@ -290,6 +304,53 @@ TEST_F(AgentsTest, CodexSessionsAndFirstLoginLastAndItsSettingsDoNot) {
   EXPECT_THAT(log, ::testing::Not(HasSubstr("forgotten")));
   EXPECT_THAT(log, HasSubstr("cannot access 'AGENTS.md'"));
   EXPECT_THAT(log, HasSubstr("cannot access 'skills/evil'"));
+}
+
+TEST_F(AgentsTest, GeminisChatsAndLoginLastAndItsSettingsDoNot) {
+  write_file(home_ + "/.gemini/oauth_creds.json", "{}\n");
+  const std::string chats = home_ + "/.gemini/tmp/project/chats";
+  start_model({{{"shell",
+                 "cd ~/.gemini; echo '{}' >settings.json || echo settings refused; echo evil >GEMINI.md; "
+                 "mkdir -p extensions/evil commands; echo evil >commands/evil.toml; "
+                 "echo '{\"renewed\":1}' >.c; mv .c oauth_creds.json"}}});
+  const Output first = run_agent("gemini", {"gemini", "--yolo", "--skip-trust", "-p", "Say yes"});
+  EXPECT_EQ(first.code, 0) << first.err << read_text(temp_ / "log");
+  EXPECT_THAT(read_text(temp_ / "log"), HasSubstr("settings refused"));
+  EXPECT_EQ(read_text(home_ + "/.gemini/settings.json"), kGeminiSettings);
+  for (const char* name : {"/.gemini/GEMINI.md", "/.gemini/extensions", "/.gemini/commands"}) {
+    EXPECT_FALSE(std::filesystem::exists(home_ + name)) << name;
+  }
+  EXPECT_EQ(read_text(home_ + "/.gemini/oauth_creds.json"), "{\"renewed\":1}\n");
+  ASSERT_TRUE(std::filesystem::exists(chats));
+  EXPECT_FALSE(std::filesystem::is_empty(chats));
+
+  start_model({{{"shell", "echo forgotten"}}, {{"shell", "cd ~/.gemini; ls GEMINI.md extensions/evil commands"}}});
+  const Output second =
+      run_agent("gemini", {"gemini", "--yolo", "--skip-trust", "--resume", "latest", "-p", "And now?"});
+  EXPECT_EQ(second.code, 0) << second.err;
+  const std::string log = read_text(temp_ / "log");
+  EXPECT_THAT(log, ::testing::Not(HasSubstr("forgotten")));
+  for (const char* name : {"GEMINI.md", "extensions/evil", "commands"}) {
+    EXPECT_THAT(log, HasSubstr("cannot access '" + std::string(name) + "'"));
+  }
+}
+
+// Two folders of one name: Gemini CLI tells them apart by a file, which no guest writes.
+TEST_F(AgentsTest, GeminisChatsOfAnotherFolderOfThatNameAreItsOwn) {
+  const std::string tmp = home_ + "/.gemini/tmp/";
+  std::filesystem::create_directories(tmp + "project/chats");
+  write_file(tmp + "project/.project_root", "/elsewhere/project");
+  write_file(tmp + "project/chats/session-1.json", kSecret);
+  const auto guest = [&](const std::string& script) { return run_agent("gemini", {"sh", "-c", script}); };
+  const Output first = guest(
+      "cd ~/.gemini/tmp || exit 3; cat */chats/* 2>/dev/null; mkdir -p project/chats project-1/chats; "
+      "echo evil >>project/chats/session-1.json; echo mine >project-1/chats/session-2.json; "
+      "echo /elsewhere/project >project-1/.project_root");
+  EXPECT_EQ(first.out, "") << first.err;
+  EXPECT_EQ(read_text(tmp + "project/chats/session-1.json"), kSecret);
+  EXPECT_EQ(read_text(tmp + "project-1/chats/session-2.json"), "mine\n") << first.err;
+  EXPECT_EQ(guest("cat ~/.gemini/tmp/*/chats/*").out, "mine\n");
+  EXPECT_EQ(read_text(tmp + "project-1/.project_root"), work_);
 }
 
 // nested = true: the agents' own sandboxes, with what they bring, around what they run.

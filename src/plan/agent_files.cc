@@ -30,6 +30,7 @@ class Files {
 
   // `obeyed`: what of the agent's a later run obeys.
   base::Status add_history(const AgentPath& asked, const std::vector<AgentPath>& obeyed);
+  base::Status add_marker(const AgentPath& asked);
   base::Status add_obeyed(const AgentPath& asked);
   base::Status add_copy(const AgentPath& asked, KeptKind kind, const std::vector<std::string>& keys);
 
@@ -134,6 +135,17 @@ base::Status Files::add_obeyed(const AgentPath& asked) {
   return {};
 }
 
+// Where it is missing the guest has it for this session, and the host from then on.
+base::Status Files::add_marker(const AgentPath& asked) {
+  const PathFact fact = draft_.fact(asked.path);
+  if (!asked.text.ends_with(kFolderMarker) || fact.kind != FileKind::kAbsent) return {};
+  BELLJAR_ASSIGN(std::string start, start_folder(draft_.facts, draft_.request));
+  draft_.table.add(
+      {.kind = MountKind::kFile, .target = inside(asked), .source = start, .reason = "whose history it is"});
+  draft_.folder_marker = FolderMarker{fact.real, std::move(start)};
+  return {};
+}
+
 base::Status Files::add_copy(const AgentPath& asked, KeptKind kind, const std::vector<std::string>& keys) {
   const PathFact fact = draft_.fact(asked.path);
   BELLJAR_TRY(refuse_exposed(asked, fact));
@@ -194,18 +206,20 @@ std::string folder_name(std::string_view path) {
   return out.empty() ? "project" : out;
 }
 
+base::Result<std::string> start_folder(const Facts& facts, const Request& request) {
+  if (request.chdir.empty()) return facts.work_folder;
+  return expand_path(request.chdir, facts.home, facts.work_folder);
+}
+
 base::Result<std::vector<AgentPath>> agent_paths(const std::vector<std::string>& texts, const Facts& facts,
                                                  const Request& request) {
-  std::string start = facts.work_folder;
-  if (!request.chdir.empty()) {
-    BELLJAR_ASSIGN(start, expand_path(request.chdir, facts.home, facts.work_folder));
-  }
+  BELLJAR_ASSIGN(const std::string start, start_folder(facts, request));
+  const std::string folder = facts.agent_folder.value_or(folder_name(start));
   std::vector<AgentPath> out;
   if (facts.home.empty()) return out;
   for (const std::string& text : texts) {
     std::string filled = text;
-    if (!fill_in(filled, "{project}", project_name(start)) || !fill_in(filled, "{folder}", folder_name(start)))
-      continue;
+    if (!fill_in(filled, "{project}", project_name(start)) || !fill_in(filled, "{folder}", folder)) continue;
     BELLJAR_ASSIGN(std::string path, expand_path(filled, facts.home, facts.work_folder));
     if (base::is_within(path, facts.home) && path != facts.home) out.push_back({text, std::move(path)});
   }
@@ -232,6 +246,7 @@ base::Status add_agent_files(Draft& draft) {
   BELLJAR_ASSIGN(const auto obeyed, paths(agent.obeyed));
   for (const AgentPath& asked : history) BELLJAR_TRY(files.add_history(asked, obeyed));
   for (const AgentPath& asked : obeyed) BELLJAR_TRY(files.add_obeyed(asked));
+  for (const AgentPath& asked : obeyed) BELLJAR_TRY(files.add_marker(asked));
   BELLJAR_ASSIGN(const auto logins, paths(agent.config_files));
   for (const AgentPath& asked : logins) BELLJAR_TRY(files.add_copy(asked, KeptKind::kLogin, {}));
   if (agent.state_file.empty()) return {};

@@ -25,8 +25,13 @@ struct AgentPath {
 // for more than 200 units, where it appends a number of its own making (checked against 2.1.332).
 [[nodiscard]] std::string project_name(std::string_view path);
 
-// The name that Gemini CLI gives to the folder `path`, from its last component (checked against 0.61.0).
+// The folder that the command starts in.
+[[nodiscard]] base::Result<std::string> start_folder(const Facts& facts, const Request& request);
+
+// The name that Gemini CLI gives to the folder `path`, from its last component. It appends `-1`, `-2`, … where the file
+// kFolderMarker in `~/.gemini/tmp/NAME` holds the path of another folder (checked against 0.61.0).
 [[nodiscard]] std::string folder_name(std::string_view path);
+inline constexpr std::string_view kFolderMarker = "/{folder}/.project_root";
 
 // The agent's login, settings and history. What is missing and is neither login, state nor history stays missing: the
 // guest's home is its own. What belongs to another user is left out with a note. Refuses settings that the guest could

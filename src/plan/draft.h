@@ -29,6 +29,7 @@ struct Draft {
   std::vector<std::string> weakenings{};
   std::vector<std::string> notes{};
   std::vector<Kept> kept{};
+  std::optional<FolderMarker> folder_marker{};
   std::vector<std::string> caches{};
   std::vector<std::string> held{};  // targets that stay where they are: hold_in_place()
 

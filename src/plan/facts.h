@@ -48,6 +48,7 @@ struct PathFact {
   FileKind kind = FileKind::kAbsent;
   std::string real{};  // the real path, or the one it would have when absent
   std::vector<LinkFact> links{};
+  std::vector<std::string> left{};  // what a `..` on the way leads out of, also where nothing is
   uid_t uid = 0;
   gid_t gid = 0;
   mode_t mode = 0;              // permission bits
@@ -150,6 +151,9 @@ struct Facts {
   std::map<std::string, std::string, std::less<>> environment;
 
   std::string work_folder;  // real path
+  // `{folder}` in paths of the agent, where it keeps record of which is whose; empty: each that it could be is another
+  // project's. None: folder_name() of the folder.
+  std::optional<std::string> agent_folder;
   std::string file_system;  // its type, for messages
 
   std::map<std::string, RootEntry, std::less<>> root_entries;

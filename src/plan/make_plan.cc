@@ -325,6 +325,14 @@ base::Status add_exposed(const policy::Policy& policy, Plan& plan) {
   return {};
 }
 
+void hand_over_home(Draft& draft, Plan& plan) {
+  plan.home = draft.home;
+  if (!draft.shared_home) plan.private_home = draft.real_home;
+  plan.kept = std::move(draft.kept);
+  plan.folder_marker = std::move(draft.folder_marker);
+  plan.caches = std::move(draft.caches);
+}
+
 }  // namespace
 
 base::Result<Plan> make_plan(const policy::Policy& asked, const Facts& facts, const Request& request) {
@@ -377,12 +385,9 @@ base::Result<Plan> make_plan(const policy::Policy& asked, const Facts& facts, co
     add_hosts_file(draft);
     plan.program = facts.program.files.front().path;
   }
-  plan.home = draft.home;
   plan.identity = draft.identity;
   plan.hostname = kHostname;
-  if (!draft.shared_home) plan.private_home = draft.real_home;
-  plan.kept = std::move(draft.kept);
-  plan.caches = std::move(draft.caches);
+  hand_over_home(draft, plan);
   hold_in_place(draft);
   plan.mounts = draft.table.in_order();
   plan.protected_paths = facts.protected_paths;

@@ -38,6 +38,12 @@ struct Mount {
   std::string reason{};   // why it is there, for a person
 };
 
+// A file by which an agent knows whose its folder is.
+struct FolderMarker {
+  std::string path;  // absolute, of the host
+  std::string text;
+};
+
 // A path in a tree the guest may write that programs of the host obey, as it was when the launch began.
 struct ProtectedPath {
   enum class Kind : uint8_t { kFolder, kFile, kLink, kOther };
@@ -146,6 +152,7 @@ struct Plan {
   std::vector<std::string> writable;           // trees where the agent may write; the rest is read-only
   std::string private_home;                    // target of the scratch folder that is the guest's home
   std::vector<Kept> kept;                      // what is done with it at the end
+  std::optional<FolderMarker> folder_marker;   // made before the guest is
   std::vector<GitFolder> git_folders;
   std::vector<std::string> watched;   // absolute: what a protected link leads to, where nothing is yet
   std::vector<std::string> swept;     // trees beside the work folder that are looked through like it at the end

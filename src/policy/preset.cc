@@ -106,9 +106,10 @@ Agent gemini() {
   agent.name = "gemini";
   agent.commands = {"gemini"};
   agent.config_files = below("~/.gemini/", {"oauth_creds.json", "google_accounts.json", "installation_id", "user_id"});
-  agent.obeyed = below("~/.gemini/", {"settings.json", ".env", "GEMINI.md", "AGENTS.md", "commands", "agents", "skills",
-                                      "extensions", "policies", "hooks", "trustedFolders.json", "trusted_hooks.json",
-                                      "acknowledgments", "projects.json", "keybindings.json", "state.json"});
+  agent.obeyed = below("~/.gemini/",
+                       {"settings.json", ".env", "GEMINI.md", "AGENTS.md", "commands", "agents", "skills", "extensions",
+                        "policies", "hooks", "trustedFolders.json", "trusted_hooks.json", "acknowledgments",
+                        "projects.json", "keybindings.json", "state.json", "tmp/{folder}/.project_root"});
   // Of its tmp only this: programs it downloads lie there too. And not its history folder, which holds git
   // repositories whose config git obeys.
   agent.history = below("~/.gemini/tmp/{folder}/", {"chats", "logs.json", "shell_history"});

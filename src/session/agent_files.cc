@@ -4,14 +4,20 @@
 #include <linux/openat2.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <climits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/fd.h"
+#include "base/io.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "plan/agent_files.h"
 #include "workspace/host_file.h"
 
 namespace belljar::session {
@@ -35,6 +41,23 @@ KeptFile::Kind kind_of(plan::KeptKind kind) {
 
 }  // namespace
 
+std::optional<std::string> agent_folder(const policy::Agent& agent, const std::string& home, const std::string& start) {
+  const auto marker =
+      std::ranges::find_if(agent.obeyed, [](const std::string& text) { return text.ends_with(plan::kFolderMarker); });
+  if (marker == agent.obeyed.end() || home.empty() || !marker->starts_with("~/")) return std::nullopt;
+  const std::string name = plan::folder_name(start);
+  const std::string folders = home + marker->substr(1, marker->size() - plan::kFolderMarker.size() - 1) + "/";
+  const std::string file(plan::kFolderMarker.substr(plan::kFolderMarker.rfind('/')));
+  std::optional<std::string> free;
+  for (int number = 0; number < 100; ++number) {
+    std::string one = number == 0 ? name : name + "-" + std::to_string(number);
+    const auto text = base::read_regular_file(folders + one + file, PATH_MAX, false);
+    if (text && (*text == start || *text == start + "\n")) return one;
+    if (!free && !text && text.error().code == ENOENT) free = std::move(one);
+  }
+  return free.value_or("");
+}
+
 void make_caches(const plan::Plan& plan) {
   for (const std::string& path : plan.caches) {
     const auto folder = workspace::open_host_folder(path, true);
@@ -45,6 +68,11 @@ void make_caches(const plan::Plan& plan) {
 }
 
 base::Result<workspace::KeptFiles> open_agent_files(const plan::Plan& plan) {
+  // By the agent's own, a guest could claim another project's history. Where it cannot be made, no history can be
+  // either.
+  if (plan.folder_marker && workspace::open_host_folder(base::parent_of(plan.folder_marker->path), true)) {
+    (void)workspace::replace_on_host(plan.folder_marker->path, plan.folder_marker->text, {});
+  }
   std::vector<KeptFile> files;
   for (const plan::Kept& kept : plan.kept) {
     if (!base::is_within(kept.inside, plan.private_home)) continue;

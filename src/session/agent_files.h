@@ -1,17 +1,25 @@
 // What of the agent's home outlives the session, as a piece of work for its end.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/error.h"
 #include "plan/plan.h"
+#include "policy/policy.h"
 #include "tiers/jail/program.h"
 #include "workspace/kept_files.h"
 #include "workspace/settled.h"
 
 namespace belljar::session {
 
-// Reads what the guest gets copies of. An error when one cannot be copied.
+// Facts::agent_folder of a command that starts in `start`: by the marker that holds its path, else the first name that
+// has none.
+[[nodiscard]] std::optional<std::string> agent_folder(const policy::Agent& agent, const std::string& home,
+                                                      const std::string& start);
+
+// Makes the plan's folder marker, and reads what the guest gets copies of. An error when one cannot be copied.
 [[nodiscard]] base::Result<workspace::KeptFiles> open_agent_files(const plan::Plan& plan);
 
 // The contents of the plan's copies, for the launch.

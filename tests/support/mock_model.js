@@ -1,4 +1,5 @@
-// A model API on HTTPS, as far as Claude Code (/v1/messages) and Codex (/v1/responses) need one: both streamed.
+// A model API on HTTPS, as far as Claude Code (/v1/messages), Codex (/v1/responses) and Gemini CLI
+// (/v1beta/models/MODEL:streamGenerateContent) need one: all of them streamed.
 // usage: node mock_model.js PLAN.json, with
 //   { "address": "45.45.45.2", "port": 443, "cert": FILE, "key": FILE, "log": FILE,
 //     "steps": [{ "write": PATH, "content": TEXT } | { "shell": SCRIPT } | { "read": PATH } ...], "answer": TEXT }
@@ -132,6 +133,39 @@ function openai(body, response) {
   ]);
 }
 
+// ---- Google ----
+
+function googleCall(step) {
+  if (step.write !== undefined) return { name: 'write_file', args: { file_path: step.write, content: step.content } };
+  if (step.read !== undefined) return { name: 'read_file', args: { file_path: step.read } };
+  return { name: 'run_shell_command', args: { command: step.shell, description: 'Run the step of the test' } };
+}
+
+// What a tool has put out, without what Gemini CLI says around it.
+function googleResult(response) {
+  const text = response.output || response.error || '';
+  const framed = /^<untrusted_context>\nOutput: ([^]*)\n<\/untrusted_context>$/.exec(text);
+  return framed ? framed[1] : text;
+}
+
+function google(body, streamed, response) {
+  const offered = new Set((body.tools || []).flatMap((tool) => tool.functionDeclarations || []).map((tool) => tool.name));
+  // A conversation that is taken up again may hold one twice.
+  const results = [...new Map(body.contents.flatMap((content) => content.parts).filter((part) => part.functionResponse)
+    .map((part) => [part.functionResponse.id, part])).values()];
+  const last = results.length ? googleResult(results.at(-1).functionResponse.response) : '';
+  if (results.length) log({ result: results.length, text: last });
+  const step = offered.size ? plan.steps[results.length] : undefined;
+  const call = step && googleCall(step);
+  if (call && !offered.has(call.name)) log({ missing: call.name, offered: [...offered] });
+  // Without tools it asks how hard the question is.
+  const text = offered.size ? answerTo(last) : JSON.stringify({ complexity_reasoning: 'a test', complexity_score: 1 });
+  const answer = { candidates: [{ content: { role: 'model', parts: [call ? { functionCall: call } : { text }] },
+    finishReason: 'STOP', index: 0 }], usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 } };
+  response.writeHead(200, { 'content-type': streamed ? 'text/event-stream' : 'application/json' });
+  response.end(streamed ? `data: ${JSON.stringify(answer)}\r\n\r\n` : JSON.stringify(answer));
+}
+
 const server = https.createServer({ cert: fs.readFileSync(plan.cert), key: fs.readFileSync(plan.key) },
   (request, response) => {
     const chunks = [];
@@ -148,6 +182,9 @@ const server = https.createServer({ cert: fs.readFileSync(plan.cert), key: fs.re
         tools: (body.tools || []).map((tool) => tool.name || tool.type) });
       if (request.method === 'POST' && path.endsWith('/v1/messages')) return anthropic(body, response);
       if (request.method === 'POST' && path.endsWith('/v1/responses')) return openai(body, response);
+      if (request.method === 'POST' && /:(stream)?[gG]enerateContent$/.test(path)) {
+        return google(body, path.endsWith(':streamGenerateContent'), response);
+      }
       response.writeHead(path === '/api/hello' ? 200 : 404, { 'content-type': 'application/json' });
       response.end('{}');
     });
