@@ -136,6 +136,80 @@ const Way kWays[] = {
      "git init -q --bare dot; git -C dot config core.bare false; git -C dot config core.worktree ..; git -C dot config "
      "core.hooksPath hk; good hk/pre-commit",
      "evil hk/pre-commit", "export GIT_DIR=dot; commit"},
+    {"ATaskThatLiesElsewhere",
+     "mkdir -p .vscode shared; echo good >shared/tasks.json; ln -s ../shared/tasks.json .vscode/tasks.json",
+     "echo EVIL >shared/tasks.json", "cat .vscode/tasks.json"},
+    {"ATaskThatLiesNowhereYet", "mkdir .vscode; ln -s ../shared/tasks.json .vscode/tasks.json",
+     "mkdir shared; echo EVIL >shared/tasks.json", "cat .vscode/tasks.json"},
+    {"ASkillThatLiesElsewhere",
+     "mkdir -p .claude/skills lib/deploy; echo good >lib/deploy/SKILL.md; ln -s ../../lib/deploy .claude/skills/deploy",
+     "mv lib l2; mkdir -p ev/deploy; echo EVIL >ev/deploy/SKILL.md; ln -s ev lib",
+     "cat .claude/skills/deploy/SKILL.md"},
+    {"ATaskBehindTwoLinks",
+     "mkdir -p .vscode a; echo good >a/tasks.json; ln -s a b; ln -s ../b .vscode/b; ln -s b/tasks.json "
+     ".vscode/tasks.json",
+     "rm b; mkdir ev; echo EVIL >ev/tasks.json; ln -s ev b", "cat .vscode/tasks.json"},
+    {"ASkillBehindAFolderThatIsLinked",
+     "mkdir -p .claude shared/skills lib/deploy; echo good >lib/deploy/SKILL.md; ln -s ../shared/skills "
+     ".claude/skills; "
+     "ln -s ../../lib/deploy shared/skills/deploy",
+     "echo EVIL >lib/deploy/SKILL.md", "cat .claude/skills/deploy/SKILL.md"},
+    {"SettingsInAFolderThatIsALink",
+     "mkdir cfg shared; echo good >shared/settings.json; ln -s cfg .claude; ln -s ../shared/settings.json "
+     "cfg/settings.json",
+     "echo EVIL >shared/settings.json", "cat .claude/settings.json"},
+    {"SettingsElsewhereThatLeadBack",
+     "mkdir ../dotfiles shared; echo good >shared/settings.json; ln -s ../dotfiles .claude; ln -s "
+     "\"$PWD/shared/settings.json\" ../dotfiles/settings.json",
+     "echo EVIL >shared/settings.json", "cat .claude/settings.json"},
+    {"ATaskBehindALinkToAFolderAbove",
+     "mkdir .vscode; echo good >tasks.json; ln -s .. .vscode/root; ln -s root/tasks.json .vscode/tasks.json",
+     "echo EVIL >tasks.json", "cat .vscode/tasks.json"},
+    {"AHookBehindALinkToTheWorkFolder",
+     "mkdir -p .claude hooks; echo good >hooks/h.sh; ln -s . current; ln -s ../current .claude/ws",
+     "rm current; mkdir -p ev/hooks; echo EVIL >ev/hooks/h.sh; ln -s ev current", "cat .claude/ws/hooks/h.sh"},
+    {"ASettingBehindALinkInACopy",
+     "mkdir -p pkg/.agents z; echo >../mine.json; ln -s \"$PWD/../mine.json\" pkg/.agents/mcp.json; ln -s "
+     "../pkg/.agents/mcp.json z/.mcp.json",
+     "mv pkg p2; mkdir -p node_modules/q/.agents; echo EVIL >node_modules/q/.agents/mcp.json; ln -s node_modules/q pkg",
+     "cat z/.mcp.json"},
+    {"ASkillByWayOfDotsBehindALinkedFolder",
+     "mkdir -p .claude skills/b x; echo good >skills/b/run; ln -s ../skills .claude/skills; ln -s ../x/../skills/b "
+     "skills/a",
+     "mv x old; mkdir -p y/z y/skills/b; echo EVIL >y/skills/b/run; ln -s y/z x", "cat .claude/skills/a/run"},
+    {"ALinkedFolderThatLeadsAboveItself",
+     "mkdir -p .claude shared/skills shared/bin; ln -s ../shared/skills .claude/skills; ln -s .. shared/skills/all; "
+     "echo good >shared/bin/run",
+     "echo EVIL >shared/bin/run", "cat .claude/skills/all/bin/run"},
+    {"ASkillCalledWorktrees",
+     "mkdir -p .claude skills/worktrees lib; echo good >lib/wt.md; ln -s ../skills .claude/skills; ln -s "
+     "../../lib/wt.md skills/worktrees/SKILL.md",
+     "echo EVIL >lib/wt.md", "cat .claude/skills/worktrees/SKILL.md"},
+    {"APartOfAHookInAFolderOfHooks",
+     "git init -q .; mkdir -p githooks/lib scripts; echo true >scripts/c.sh; ln -s ../../scripts/c.sh "
+     "githooks/lib/c.sh; printf '#!/bin/sh\\n. githooks/lib/c.sh\\n' >githooks/pre-commit; chmod +x "
+     "githooks/pre-commit; git config core.hooksPath githooks",
+     "echo 'echo EVIL >&2' >scripts/c.sh", "commit"},
+    {"AnotherNameOfAConfig", "git init -q .; ln .git/config cfg", "evil_config cfg", "git status 2>&1"},
+    {"ThePersonsConfigInTheWorkFolder", "git init -q .; echo >gitconfig; ln -s \"$PWD/gitconfig\" ~/.gitconfig",
+     "printf '[core]\\n\\tfsmonitor = \"echo EVIL >&2; false\"\\n' >gitconfig", "git status 2>&1"},
+    {"AnotherNameInASettingsFolderThatMayBeWritten",
+     "mkdir .vscode; echo good >.mcp.json; ln .mcp.json .vscode/m",
+     "echo EVIL >.vscode/m",
+     "cat .mcp.json",
+     {"--write", ".vscode"}},
+    {"AnotherNameOfAHook", "git init -q .; good scripts/pc; ln scripts/pc .git/hooks/pre-commit",
+     "printf '#!/bin/sh\\necho EVIL >&2\\nexit 1\\n' >scripts/pc", "commit"},
+    {"AnotherNameOfAHookThatIsKeptWithTheCode",
+     "git init -q .; good scripts/pre-commit; ln scripts/pre-commit data; git config core.hooksPath scripts",
+     "printf '#!/bin/sh\\necho EVIL >&2\\nexit 1\\n' >data", "commit"},
+    {"AnotherNameOfSettings", "echo good >.mcp.json; ln .mcp.json data", "echo EVIL >data", "cat .mcp.json"},
+    {"AnotherNameOfATask", "mkdir .vscode; echo good >.vscode/tasks.json; ln .vscode/tasks.json data",
+     "echo EVIL >data", "cat .vscode/tasks.json"},
+    {"SettingsByWayOfDots", "mkdir a; echo good >real; ln -s a/../real .mcp.json",
+     "rmdir a; mkdir -p ev/x; echo EVIL >ev/real; ln -s ev/x a", "cat .mcp.json"},
+    {"SettingsByWayOfDotsBehindNothing", "echo good >real; ln -s a/../real .mcp.json",
+     "mkdir -p ev/x; echo EVIL >ev/real; ln -s ev/x a", "cat .mcp.json"},
     {"ADevelopmentContainer", "true", "echo EVIL >.devcontainer.json", "cat .devcontainer.json"},
 };
 
@@ -179,6 +253,33 @@ TEST_P(WayTest, LeadsNowhere) {
 INSTANTIATE_TEST_SUITE_P(All, WayTest, ::testing::ValuesIn(kWays),
                          [](const auto& info) { return std::string(info.param.name); });
 
+// ---- what is the agent's to write, and what is nobody's to move ----
+
+TEST_F(ObeyedElsewhereTest, LinksOfSettingsLeaveTheProjectsOwnToTheAgent) {
+  const TempDir world;
+  make(world,
+       "mkdir -p .claude/skills .claude/worktrees/x node_modules/@o/p/skill src; echo >AGENTS.md; echo >.env; "
+       "ln -s ../AGENTS.md .claude/CLAUDE.md; ln -s ../../node_modules/@o/p/skill .claude/skills/s; "
+       "ln -s \"$PWD/node_modules\" .claude/worktrees/x/node_modules; ln -s ../../../.env .claude/worktrees/x/.env; "
+       "ln -s .. .claude/project");
+  const Output output = run(guest(world, "echo x >AGENTS.md && echo x >.env && rm -r node_modules && rmdir src"));
+  EXPECT_EQ(output.code, 0) << output.err;
+  EXPECT_EQ(read_text(world / "work/AGENTS.md"), "x\n");
+  EXPECT_FALSE(fs::exists(world / "work/node_modules"));
+}
+
+TEST_F(ObeyedElsewhereTest, WhatLiesBehindADanglingLinkStaysWhereItIs) {
+  const TempDir world;
+  make(world,
+       "git init -q .; mkdir .claude src; echo >real; ln -s ../gone/../src .claude/src; ln -s ../gone/../.git "
+       ".claude/git; ln -s gone/../real .mcp.json; ln -s b b; ln -s ../b .claude/b");
+  const Output output = run(guest(world, "echo x >src/new"));
+  EXPECT_EQ(output.code, 0) << output.err;
+  for (const char* name : {"src/new", ".git/HEAD", "real", "b", ".mcp.json"}) {
+    EXPECT_TRUE(fs::exists(fs::symlink_status(fs::path(world / "work") / name))) << name << output.err;
+  }
+}
+
 // ---- what one session prepares for the next ----
 
 TEST_F(ObeyedElsewhereTest, NoSessionUncoversWhatThePolicyHides) {
@@ -191,6 +292,23 @@ TEST_F(ObeyedElsewhereTest, NoSessionUncoversWhatThePolicyHides) {
   EXPECT_THAT(second.out, Not(HasSubstr("TOPSECRET")));
   // Without the option it is in view: the file was there to be read.
   EXPECT_EQ(run(guest(world, "cat conf/secret")).out, "TOPSECRET\n");
+}
+
+TEST_F(ObeyedElsewhereTest, NoSessionUncoversByAnotherNameWhatIsHidden) {
+  const TempDir world;
+  make(world,
+       "git init -q .; mkdir -p conf/node_modules .claude vend; ln -s ../vend .claude/v; for at in conf/secret single "
+       "conf/node_modules/k; do echo >$at; done");
+  (void)run(guest(world, "ln conf/secret a; ln single b; ln conf/node_modules/k c"));
+  // Of what the host does itself, too.
+  (void)must_run(plain(world,
+                       "for at in conf/secret single conf/node_modules/k; do echo TOPSECRET >$at; done; "
+                       "for at in .envrc .claude/k .git/k vend/k; do ln single $at; done"));
+  const std::string read = "cat a b c .envrc .claude/k .git/k vend/k; true";
+  const Output output = run(guest(world, read, {"--hide", "conf", "--hide", "single", "--read", "vend"}));
+  EXPECT_THAT(output.out, Not(HasSubstr("TOPSECRET"))) << output.err;
+  EXPECT_EQ(run(guest(world, read)).out,
+            "TOPSECRET\nTOPSECRET\nTOPSECRET\nTOPSECRET\nTOPSECRET\nTOPSECRET\nTOPSECRET\n");
 }
 
 TEST_F(ObeyedElsewhereTest, NoSessionUncoversWhatIsHiddenBehindALink) {

@@ -51,10 +51,14 @@ void keep_written(Draft& draft, const std::string& inside, const std::vector<std
 
 base::Status add_protected(Draft& draft) {
   if (draft.facts.protected_paths.size() > kMostProtected) {
-    return base::refuse("protect what programs obey in", draft.facts.work_folder,
-                        "there are " + std::to_string(draft.facts.protected_paths.size()) + " such paths, more than " +
-                            std::to_string(kMostProtected) + ", refusing",
-                        "start belljar in a smaller folder");
+    const bool put_away = std::ranges::any_of(draft.facts.protected_paths, [](const ProtectedPath& path) {
+      return path.treatment == ProtectedPath::Treatment::kMask;
+    });
+    return base::refuse(
+        "protect what programs obey in", draft.facts.work_folder,
+        "there are " + std::to_string(draft.facts.protected_paths.size()) + " such paths, more than " +
+            std::to_string(kMostProtected) + ", refusing",
+        std::string(put_away ? "'belljar quarantine drop --all', or " : "") + "start belljar in a smaller folder");
   }
   const std::vector<std::string> written = written_by_policy(draft);
   size_t copies = 0;
@@ -63,7 +67,9 @@ base::Status add_protected(Draft& draft) {
     paths.insert(paths.end(), folder.obeyed.begin(), folder.obeyed.end());
   }
   for (const ProtectedPath& path : paths) {
-    if (path.path == draft.facts.work_folder || !draft.table.writes(path.path)) continue;
+    // What is hidden is not to be read either.
+    const bool hidden = path.treatment == ProtectedPath::Treatment::kMask && draft.table.shows(path.path);
+    if (path.path == draft.facts.work_folder || (!hidden && !draft.table.writes(path.path))) continue;
     // Its own mount, made for another reason, is as strict or was asked for by name.
     if (draft.table.at(path.path) != nullptr) continue;
     if (std::ranges::find(written, path.path) != written.end()) continue;

@@ -24,10 +24,12 @@
 #include "base/text.h"
 #include "linux/bubblewrap.h"
 #include "linux/cgroup_ground.h"
+#include "plan/agent_files.h"
 #include "plan/git_identity.h"
 #include "plan/hook.h"
 #include "plan/identity.h"
 #include "plan/toolchains.h"
+#include "session/agent_files.h"
 #include "session/engine_facts.h"
 #include "session/find_program.h"
 #include "session/protected_facts.h"
@@ -462,6 +464,8 @@ base::Result<Facts> gather_facts(const policy::Policy& policy, const plan::Reque
     facts.tool_secrets = std::move(found.files);
     facts.tools_unseen = std::move(found.unseen);
   }
+  BELLJAR_ASSIGN(const std::string start, plan::start_folder(facts, request));
+  facts.agent_folder = agent_folder(policy.agent, facts.home, start);
   BELLJAR_ASSIGN(const std::vector<std::string> paths, plan::needed_paths(policy, facts, request));
   for (const std::string& path : paths) facts.paths.emplace(path, walker.walk(path));
   if (const auto self = policy.hook.url.empty() ? base::Result<std::string>() : base::real_path("/proc/self/exe");

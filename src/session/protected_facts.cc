@@ -18,6 +18,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "plan/git_identity.h"
+#include "session/obeyed_paths.h"
 #include "session/special_facts.h"
 #include "workspace/protected.h"
 
@@ -30,12 +31,6 @@ constexpr size_t kMostConfig = 4U << 20U;
 constexpr size_t kMostKeptConfig = 64U << 10U;
 constexpr size_t kMostHooks = 1000;
 constexpr size_t kMostConfigs = 3000;
-
-ProtectedPath::Kind kind_of(mode_t mode) {
-  if (S_ISDIR(mode)) return ProtectedPath::Kind::kFolder;
-  if (S_ISREG(mode)) return ProtectedPath::Kind::kFile;
-  return S_ISLNK(mode) ? ProtectedPath::Kind::kLink : ProtectedPath::Kind::kOther;
-}
 
 ProtectedPath::Kind kind_of(workspace::EntryKind kind) {
   switch (kind) {
@@ -80,25 +75,27 @@ void identify(const workspace::FileId& id, auto& out) {
 class Gatherer {
  public:
   Gatherer(const policy::Policy& policy, plan::Facts& facts, Walker& walker)
-      : policy_(policy), facts_(facts), walker_(walker) {}
+      : policy_(policy), facts_(facts), walker_(walker), obeyed_(policy, facts, walker) {}
 
   base::Status run() {
-    trees_ = written_trees();
-    const std::vector<std::string> others = trees_;
-    trees_.push_back(facts_.work_folder);
+    const std::vector<std::string> others = written_trees();
+    std::vector<std::string> trees = others;
+    trees.push_back(facts_.work_folder);
+    obeyed_.set_trees(std::move(trees));
     BELLJAR_TRY(look_through(facts_.work_folder, policy_.files.approve));
     for (const std::string& tree : others) BELLJAR_TRY(look_through(tree, {}));
+    for (const std::string& folder : settings_) obeyed_.follow_links_in(folder);
     look_into_repository_elsewhere();
     follow_policy();
     follow_repositories();
+    obeyed_.keep_other_names();
     leave_out_what_lies_in_repositories();
     for (std::vector<std::string>* list : {&facts_.watched, &facts_.held}) {
       std::ranges::sort(*list);
       const auto repeated = std::ranges::unique(*list);
       list->erase(repeated.begin(), repeated.end());
     }
-    if (fault_) return std::unexpected(*fault_);
-    return {};
+    return obeyed_.status();
   }
 
  private:
@@ -155,7 +152,9 @@ class Gatherer {
     path.repository = known.name == workspace::NameKind::kGit;
     identify(known.id, path);
     treat(known, path);
-    if (path.kind == ProtectedPath::Kind::kLink) follow(path.path, path.treatment);
+    if (path.kind == ProtectedPath::Kind::kLink) obeyed_.follow(path.path, path.treatment);
+    if (path.kind == ProtectedPath::Kind::kFile) obeyed_.note_names(path.path, path.treatment);
+    if (path.treatment == ProtectedPath::Treatment::kPrivate) settings_.push_back(walker_.walk(path.path).real);
     if (path.repository && path.kind == ProtectedPath::Kind::kFolder) look_into_git(path);
     if (path.repository) add_repository(path);
     facts_.protected_paths.push_back(std::move(path));
@@ -177,7 +176,9 @@ class Gatherer {
       return std::ranges::any_of(
           whole, [&](const std::string& folder) { return path != folder && base::is_within(path, folder); });
     };
-    std::erase_if(facts_.protected_paths, [&](const ProtectedPath& path) { return in_one(path.path); });
+    std::erase_if(facts_.protected_paths, [&](const ProtectedPath& path) {
+      return path.treatment != ProtectedPath::Treatment::kMask && in_one(path.path);
+    });
     std::erase_if(facts_.watched, in_one);
   }
 
@@ -192,7 +193,7 @@ class Gatherer {
     } else if (git.kind == ProtectedPath::Kind::kFile) {
       const auto path = path_named_by(git.path, "gitdir: ", top);
       if (!path) return;
-      follow(git.path, *path, ProtectedPath::Treatment::kReadOnly);
+      obeyed_.follow(git.path, *path, ProtectedPath::Treatment::kReadOnly);
       repositories_.push_back({top, git_folders_at(*path)});
     }
   }
@@ -206,95 +207,12 @@ class Gatherer {
     return out;
   }
 
-  // What a protected link leads to is obeyed as the link is: it is protected too, or watched when there is nothing yet.
-  void follow(const std::string& link, ProtectedPath::Treatment treatment) { follow(link, link, treatment); }
-
-  // As above for `path`, because `leader` leads there. What counts is what lies under this very path: so does each link
-  // on the way, and no folder above may become another one.
-  void follow(const std::string& leader, const std::string& path, ProtectedPath::Treatment treatment) {
-    const plan::PathFact fact = walker_.walk(path);
-    for (const plan::LinkFact& link : fact.links) {
-      protect_link(link.path, leader);
-    }
-    // What a `..` leaves could be a link by then.
-    for (size_t at = path.find("/.."); at != std::string::npos; at = path.find("/..", at + 3)) {
-      const std::string left = walker_.walk(path.substr(0, at)).real + "/.";
-      if (const std::string tree = tree_of(left); !tree.empty()) hold(left, tree);
-    }
-    const std::string tree = tree_of(fact.real);
-    if (tree.empty() || is_approved(fact.real)) return;
-    hold(fact.real, tree);
-    if (fact.shut) {
-      refuse(fact.real, "a folder above it is shut", "open the folder (chmod u+rx), or take away what leads there");
-    } else if (fact.kind == plan::FileKind::kAbsent) {
-      facts_.watched.push_back(fact.real);
-    } else {
-      protect(fact.real, treatment, leader);
-    }
-  }
-
-  void protect_link(const std::string& path, const std::string& leader) {
-    const std::string tree = tree_of(path);
-    if (tree.empty() || lies_in_git(path) || is_approved(path)) return;
-    hold(path, tree);
-    protect(path, ProtectedPath::Treatment::kReadOnly, leader);
-  }
-
-  [[nodiscard]] bool is_approved(const std::string& path) const {
-    const std::string& top = facts_.work_folder;
-    return base::is_within(path, top) && path != top &&
-           workspace::is_approved(policy_.files.approve, path.substr(top.size() + 1));
-  }
-
-  // The first fault is told.
-  void refuse(const std::string& path, const std::string& why, const std::string& hint) {
-    if (fault_) return;
-    fault_ = base::refuse("protect what programs obey", path, why + ", refusing", hint).error();
-  }
-
-  void protect(const std::string& path, ProtectedPath::Treatment treatment, const std::string& leader) {
-    const auto known = [&](const ProtectedPath& each) { return each.path == path; };
-    workspace::FileLook look;
-    if (std::ranges::any_of(facts_.protected_paths, known) || !workspace::look_at(AT_FDCWD, path.c_str(), look)) return;
-    ProtectedPath out;
-    out.path = path;
-    out.kind = kind_of(look.mode);
-    out.treatment = treatment;
-    out.reason = "'" + leader + "' leads here";
-    identify(look.id, out);
-    facts_.protected_paths.push_back(std::move(out));
-  }
-
-  // The innermost of the trees that the guest may write, in which `path` lies; empty when it lies in none.
-  [[nodiscard]] std::string tree_of(const std::string& path) const {
-    std::string out;
-    for (const std::string& tree : trees_) {
-      if (path != tree && base::is_within(path, tree) && tree.size() > out.size()) out = tree;
-    }
-    return out;
-  }
-
-  // `path` is obeyed where it is, so that none of the folders above it in `tree` may be renamed.
-  void hold(const std::string& path, const std::string& tree) {
-    for (std::string at = base::parent_of(path); at != tree && base::is_within(at, tree); at = base::parent_of(at)) {
-      if (walker_.exists(at)) facts_.held.push_back(at);
-    }
-  }
-
-  // What lies in there is looked at with the git folder.
-  [[nodiscard]] static bool lies_in_git(const std::string& path) {
-    const std::string folder = base::parent_of(path);
-    return std::ranges::any_of(base::split(folder, '/'), [](std::string_view name) {
-      return workspace::protected_name(name) == workspace::NameKind::kGit;
-    });
-  }
-
   // The entries of `folder`, as paths; not more than a thousand.
   std::vector<std::string> entries_of(const std::string& folder) {
     std::vector<std::string> out;
     const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), &::closedir);
-    if (!open && errno == EACCES && !tree_of(folder).empty()) {
-      refuse(folder, "it is shut", "open the folder (chmod u+rx)");
+    if (!open && errno == EACCES && !obeyed_.tree_of(folder).empty()) {
+      obeyed_.refuse(folder, "it is shut", "open the folder (chmod u+rx)");
     }
     while (open && out.size() < kMostHooks) {
       const dirent* entry = ::readdir(open.get());
@@ -313,7 +231,7 @@ class Gatherer {
     const std::string& own = submodule ? git.common.real : git.own.real;
     workspace::FileLook found;
     if (workspace::look_at(AT_FDCWD, own.c_str(), found)) {
-      ProtectedPath folder{.path = own, .kind = kind_of(found.mode)};
+      ProtectedPath folder{.path = own, .kind = protected_kind(found.mode)};
       identify(found.id, folder);
       look_into_written_git(folder);
     }
@@ -324,19 +242,20 @@ class Gatherer {
   // A tree that is a git folder itself is the guest's to write, but for what git obeys.
   void look_into_git(const ProtectedPath& git) {
     const bool top = git.path == facts_.work_folder + "/.git";
-    if (is_tree(git.path) || (top && policy_.git == policy::GitAccess::kWrite)) look_into_written_git(git);
+    if (obeyed_.is_tree(git.path) || (top && policy_.git == policy::GitAccess::kWrite)) look_into_written_git(git);
   }
 
-  [[nodiscard]] bool is_tree(const std::string& path) const { return std::ranges::find(trees_, path) != trees_.end(); }
-
   void look_into_written_git(const ProtectedPath& git) {
-    plan::GitFolder folder{
-        .tree = is_tree(git.path), .path = git.path, .device = git.device, .inode = git.inode, .born = git.born};
+    plan::GitFolder folder{.tree = obeyed_.is_tree(git.path),
+                           .path = git.path,
+                           .device = git.device,
+                           .inode = git.inode,
+                           .born = git.born};
     for (const std::string& entry : entries_of(git.path)) {
       workspace::FileLook look;
       if (!workspace::obeyed_by_git(base::name_of(entry)) || !workspace::look_at(AT_FDCWD, entry.c_str(), look))
         continue;
-      ProtectedPath out{.path = entry, .kind = kind_of(look.mode), .reason = "what git obeys"};
+      ProtectedPath out{.path = entry, .kind = protected_kind(look.mode), .reason = "what git obeys"};
       identify(look.id, out);
       folder.obeyed.push_back(std::move(out));
     }
@@ -350,10 +269,10 @@ class Gatherer {
   void add_places_of_objects(plan::GitFolder& folder) {
     for (const char* name : {"/objects/info", "/objects/info/alternates", "/objects/info/http-alternates"}) {
       const std::string path = folder.path + name;
-      hold(path, folder.path);
+      obeyed_.hold(path, folder.path);
       workspace::FileLook look;
       if (!workspace::look_at(AT_FDCWD, path.c_str(), look)) continue;
-      ProtectedPath out{.path = path, .kind = kind_of(look.mode), .reason = "where git finds more objects"};
+      ProtectedPath out{.path = path, .kind = protected_kind(look.mode), .reason = "where git finds more objects"};
       identify(look.id, out);
       folder.obeyed.push_back(std::move(out));
     }
@@ -399,12 +318,12 @@ class Gatherer {
       const std::string file = files[at];
       if (!seen.insert(file).second) continue;
       const auto text = base::read_regular_file(file, kMostConfig, true);
-      if (!text && text.error().code == EFBIG) refuse(file, "it is too large", "make it smaller");
+      if (!text && text.error().code == EFBIG) obeyed_.refuse(file, "it is too large", "make it smaller");
       if (!text) continue;
       if (++configs_read_ > kMostConfigs) {
-        refuse(facts_.work_folder,
-               "its repositories have more than " + std::to_string(kMostConfigs) + " configurations",
-               "start belljar in a smaller folder");
+        obeyed_.refuse(facts_.work_folder,
+                       "its repositories have more than " + std::to_string(kMostConfigs) + " configurations",
+                       "start belljar in a smaller folder");
         break;
       }
       Config config{file, {}};
@@ -412,7 +331,7 @@ class Gatherer {
       // Relative to the path by which git came, not to where a link leads.
       for (const std::string& path : config.found.files) {
         if (std::string place = place_of(path, base::parent_of(file)); !place.empty()) {
-          follow(file, place, ProtectedPath::Treatment::kReadOnly);
+          obeyed_.follow(file, place, ProtectedPath::Treatment::kReadOnly);
           files.push_back(std::move(place));
         }
       }
@@ -443,7 +362,12 @@ class Gatherer {
   // What each repository's hooks, and the git config of the person and of the repository, send git to, when that lies
   // in what the guest may write: hooks that are kept with the code, a config that it includes.
   void follow_repositories() {
-    const std::vector<Config> everywhere = read_configs(general_configs());
+    std::vector<std::string> general = general_configs();
+    for (const std::string& file : general) {
+      obeyed_.follow(file, ProtectedPath::Treatment::kReadOnly);
+      obeyed_.note_names(walker_.walk(file).real, ProtectedPath::Treatment::kReadOnly);
+    }
+    const std::vector<Config> everywhere = read_configs(std::move(general));
     add_repository_above();
     repositories_.push_back({facts_.work_folder, {facts_.work_folder + "/.git"}});
     std::set<std::string> seen;
@@ -473,7 +397,8 @@ class Gatherer {
       workspace::FileLook look;
       const std::string_view name = base::name_of(entry);
       if (!workspace::obeyed_by_git(name) || !workspace::look_at(AT_FDCWD, entry.c_str(), look)) continue;
-      if (S_ISLNK(look.mode)) follow(entry, ProtectedPath::Treatment::kReadOnly);
+      if (S_ISLNK(look.mode)) obeyed_.follow(entry, ProtectedPath::Treatment::kReadOnly);
+      if (S_ISREG(look.mode)) obeyed_.note_names(entry, ProtectedPath::Treatment::kReadOnly);
       if (name == "hooks") follow_hooks(entry);
     }
   }
@@ -484,7 +409,7 @@ class Gatherer {
       for (const std::string& text : config.found.programs) {
         const std::string path = place_of(text, top);
         if (path.empty()) continue;
-        follow(config.file, path, ProtectedPath::Treatment::kReadOnly);
+        obeyed_.follow(config.file, path, ProtectedPath::Treatment::kReadOnly);
         follow_hooks(path);
       }
       for (const std::string& word : config.found.words) follow_word(config.file, word, top);
@@ -497,7 +422,8 @@ class Gatherer {
     if (path.empty()) return;
     const plan::PathFact fact = walker_.walk(path);
     const bool there = fact.kind != plan::FileKind::kAbsent || fact.shut || walker_.exists(base::parent_of(fact.real));
-    if (there && fact.kind != plan::FileKind::kFolder) follow(config, path, ProtectedPath::Treatment::kReadOnly);
+    if (there && fact.kind != plan::FileKind::kFolder)
+      obeyed_.follow(config, path, ProtectedPath::Treatment::kReadOnly);
   }
 
   // The one that the work folder lies in, with a repository of its own or without. Git obeys none of another owner
@@ -518,13 +444,18 @@ class Gatherer {
     }
   }
 
-  // Where the policy names a path to hide or to keep as it is, the links on the way are part of it.
+  // Where the policy names a path to hide or to keep as it is, the links on the way are part of it, and so are other
+  // names of the files.
   void follow_policy() {
     for (const auto* list : {&policy_.files.hide, &policy_.files.read}) {
       for (const std::string& text : *list) {
         const auto path = plan::expand_path(text, facts_.home, facts_.work_folder);
         if (!path) continue;
-        for (const plan::LinkFact& link : walker_.walk(*path).links) protect_link(link.path, text);
+        obeyed_.keep_way(text, *path);
+        const std::string real = walker_.walk(*path).real;
+        if (obeyed_.tree_of(real).empty()) continue;
+        obeyed_.note_names(
+            real, list == &policy_.files.hide ? ProtectedPath::Treatment::kMask : ProtectedPath::Treatment::kReadOnly);
       }
     }
   }
@@ -536,26 +467,28 @@ class Gatherer {
     return text.front() == '/' ? text : from + "/" + text;
   }
 
-  // A hook is often a link to a script that is kept with the code.
+  // A hook is often a link to a script that is kept with the code, or another name of it.
   void follow_hooks(const std::string& hooks) {
     for (const std::string& hook : entries_of(hooks)) {
       workspace::FileLook look;
-      if (workspace::look_at(AT_FDCWD, hook.c_str(), look) && S_ISLNK(look.mode)) {
-        follow(hook, ProtectedPath::Treatment::kReadOnly);
-      }
+      if (!workspace::look_at(AT_FDCWD, hook.c_str(), look)) continue;
+      if (S_ISLNK(look.mode)) obeyed_.follow(hook, ProtectedPath::Treatment::kReadOnly);
+      if (S_ISREG(look.mode)) obeyed_.note_names(hook, ProtectedPath::Treatment::kReadOnly);
     }
+    const std::string folder = walker_.walk(hooks).real;
+    if (!base::is_within(facts_.work_folder, folder)) obeyed_.follow_links_in(folder);
   }
 
   const policy::Policy& policy_;
   plan::Facts& facts_;
   Walker& walker_;
-  std::vector<std::string> trees_;  // what the guest may write: the work folder, and folders that the policy names
+  ObeyedPaths obeyed_;
+  std::vector<std::string> settings_;  // folders of them
   struct Repository {
     std::string top;
     std::vector<std::string> folders;  // where its configuration lies
   };
   std::vector<Repository> repositories_;
-  std::optional<base::Error> fault_;
   size_t configs_read_ = 0;
 };
 

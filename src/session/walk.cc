@@ -77,6 +77,7 @@ std::string link_text(const std::string& path) {
 // Stops at `here`, with what is left of the path put on as text.
 void stop(plan::PathFact& out, std::string here, const std::deque<std::string>& rest) {
   for (const std::string& name : rest) {
+    if (name == "..") out.left.push_back(here);
     here = name == ".." ? base::parent_of(here) : below(here, name);
   }
   out.kind = plan::FileKind::kAbsent;
@@ -116,6 +117,7 @@ plan::PathFact Walker::walk(const std::string& path) {
     const std::string name = std::move(rest.front());
     rest.pop_front();
     if (name == "..") {
+      out.left.push_back(here);
       here = base::parent_of(here);
       continue;
     }

@@ -53,7 +53,13 @@ TEST(Walk, GoesUpFromWhereALinkLed) {
   tree.folder("x/y");
   tree.link("l", "x/y");
   Walker walker(false);
-  EXPECT_EQ(walker.walk(tree.at("l/../sibling")).real, tree.at("x/sibling"));
+  const PathFact fact = walker.walk(tree.at("l/../sibling"));
+  EXPECT_EQ(fact.real, tree.at("x/sibling"));
+  EXPECT_EQ(fact.left, std::vector<std::string>{tree.at("x/y")});
+  tree.link("nowhere", "none/../x/sibling");
+  const PathFact absent = walker.walk(tree.at("nowhere"));
+  EXPECT_EQ(absent.kind, FileKind::kAbsent);
+  EXPECT_EQ(absent.left, std::vector<std::string>{tree.at("none")});
 }
 
 TEST(Walk, EndsAtLoopsAndDanglingLinks) {

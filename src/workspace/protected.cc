@@ -86,7 +86,6 @@ class Finder : public TreeVisitor {
 
   Protected take() {
     std::ranges::sort(out_.known, {}, &Known::path);
-    std::ranges::sort(out_.special, {}, &Special::path);
     return std::move(out_);
   }
 
@@ -108,10 +107,7 @@ class SpecialFinder : public TreeVisitor {
   bool on_repository(int /*folder*/, std::string_view /*path*/) override { return true; }
   void on_unseen(std::string_view /*path*/, int /*code*/) override {}
 
-  std::vector<Special> take() {
-    std::ranges::sort(out_, {}, &Special::path);
-    return std::move(out_);
-  }
+  std::vector<Special> take() { return std::move(out_); }
 
  private:
   std::string prefix_;
@@ -121,7 +117,6 @@ class SpecialFinder : public TreeVisitor {
 
 // What is in a folder that programs obey is in view as well, and the walk that found it has not looked into it.
 void add_special_within(int root, Protected& found) {
-  std::vector<Special> more;
   for (const Known& known : found.known) {
     // A root that has the shape of a repository was walked.
     if (known.kind != EntryKind::kFolder || known.path.empty()) continue;
@@ -130,9 +125,8 @@ void add_special_within(int root, Protected& found) {
     if (!folder) continue;  // it is read-only in the guest, and so stays shut
     SpecialFinder finder(known.path + "/", known.name == NameKind::kGit);
     if (!walk_tree(folder->get(), finder, {})) continue;
-    for (Special& each : finder.take()) more.push_back(std::move(each));
+    std::ranges::move(finder.take(), std::back_inserter(found.special));
   }
-  found.special.insert(found.special.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   std::ranges::sort(found.special, {}, &Special::path);
 }
 
@@ -156,6 +150,58 @@ class OddFinder : public TreeVisitor {
  private:
   bool work_folder_;
   std::vector<Known> out_;
+};
+
+class ElsewhereFinder : public TreeVisitor {
+ public:
+  explicit ElsewhereFinder(const ElsewhereOptions& options) : options_(options) {}
+
+  bool on_entry(const TreeEntry& entry) override {
+    const std::string path = entry.path();
+    if (options_.settings && (lies_in_packages(path) || path == "worktrees")) return false;
+    FileLook look;
+    if (entry.type == DT_LNK) out_.links.push_back(path);
+    if (entry.type == DT_REG && look_at(entry.folder, entry.name.data(), look) && look.links > 1) {
+      out_.names.push_back(path);
+    }
+    if (++entries_ <= options_.most) return true;
+    out_.complete = out_.complete && entry.type != DT_DIR;
+    return false;
+  }
+  bool on_repository(int /*folder*/, std::string_view /*path*/) override { return true; }
+  void on_unseen(std::string_view /*path*/, int /*code*/) override {}
+
+  Elsewhere take() {
+    std::ranges::sort(out_.links);
+    std::ranges::sort(out_.names);
+    return std::move(out_);
+  }
+
+ private:
+  const ElsewhereOptions& options_;
+  Elsewhere out_;
+  size_t entries_ = 0;
+};
+
+class NameFinder : public TreeVisitor {
+ public:
+  explicit NameFinder(const std::set<FileId>& files) : files_(files) {}
+
+  bool on_entry(const TreeEntry& entry) override {
+    FileLook look;
+    if (entry.type == DT_REG && look_at(entry.folder, entry.name.data(), look) && files_.contains(look.id)) {
+      out_.emplace_back(entry.path(), look.id);
+    }
+    return true;
+  }
+  bool on_repository(int /*folder*/, std::string_view /*path*/) override { return true; }
+  void on_unseen(std::string_view /*path*/, int /*code*/) override {}
+
+  std::vector<std::pair<std::string, FileId>> take() { return std::move(out_); }
+
+ private:
+  const std::set<FileId>& files_;
+  std::vector<std::pair<std::string, FileId>> out_;
 };
 
 }  // namespace
@@ -205,10 +251,24 @@ base::Result<Protected> find_protected(int root, const std::vector<std::string>&
   return out;
 }
 
+base::Result<Elsewhere> find_elsewhere(int root, const ElsewhereOptions& options) {
+  ElsewhereFinder finder(options);
+  BELLJAR_TRY(walk_tree(root, finder, {}));
+  return finder.take();
+}
+
+base::Result<std::vector<std::pair<std::string, FileId>>> find_names(int root, const std::set<FileId>& files) {
+  NameFinder finder(files);
+  BELLJAR_TRY(walk_tree(root, finder, {}));
+  return finder.take();
+}
+
 base::Result<std::vector<Special>> find_special(int root) {
   SpecialFinder finder({}, false);
   BELLJAR_TRY(walk_tree(root, finder, {}));
-  return finder.take();
+  std::vector<Special> out = finder.take();
+  std::ranges::sort(out, {}, &Special::path);
+  return out;
 }
 
 base::Result<std::vector<Known>> find_odd_in_git(int root, bool work_folder) {

@@ -5,8 +5,10 @@
 
 #include <compare>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -79,6 +81,25 @@ struct Protected {
 // Links, sockets, FIFOs and devices below the open git folder `root`, at any depth; of one that is the work folder
 // itself only in what kept_by_git() tells.
 [[nodiscard]] base::Result<std::vector<Known>> find_odd_in_git(int root, bool work_folder);
+
+// Paths are relative to the folder, and sorted.
+struct Elsewhere {
+  std::vector<std::string> links;
+  std::vector<std::string> names;  // of files that have another one
+  bool complete = true;            // false: of more entries than asked for, those in folders were not looked at
+};
+
+struct ElsewhereOptions {
+  bool settings = false;   // not in checkouts (`worktrees` in it) and installed packages
+  size_t most = SIZE_MAX;  // entries
+};
+
+// What in the open folder `root` may be kept elsewhere.
+[[nodiscard]] base::Result<Elsewhere> find_elsewhere(int root, const ElsewhereOptions& options);
+
+// The names below the open folder `root` of the regular files `files`.
+[[nodiscard]] base::Result<std::vector<std::pair<std::string, FileId>>> find_names(int root,
+                                                                                   const std::set<FileId>& files);
 
 // Every socket and FIFO below the open folder `root`, sorted by path.
 [[nodiscard]] base::Result<std::vector<Special>> find_special(int root);

@@ -118,6 +118,36 @@ TEST_F(ProtectedTest, SocketsAndFifosAreFoundInsideOfThemToo) {
               ElementsAre(".git/modules/sub/s", ".vscode/deep/s", "a/.git/s", "bare/hooks/s", "bare/refs/x", "s"));
 }
 
+TEST_F(ProtectedTest, WhatSettingsKeepElsewhereIsTold) {
+  for (const char* path : {"a/b", "worktrees/x", "a/worktrees", "node_modules/.bin"}) folder(path);
+  for (const char* path : {"a/b/in", "out", "worktrees/x/no", "a/worktrees/yes", "node_modules/.bin/no"}) {
+    fs::create_symlink("../x", folder_ / path);
+  }
+  for (const char* path : {"one", "a/two", "worktrees/three"}) file(path);
+  fs::create_hard_link(folder_ / "a/two", folder_ / "a/again");
+  fs::create_hard_link(folder_ / "worktrees/three", folder_ / "worktrees/again");
+  const base::Fd root(::open(folder_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const auto found = find_elsewhere(root.get(), {.settings = true});
+  ASSERT_TRUE(found.has_value());
+  EXPECT_TRUE(found->complete);
+  EXPECT_THAT(found->links, ElementsAre("a/b/in", "a/worktrees/yes", "out"));
+  EXPECT_THAT(found->names, ElementsAre("a/again", "a/two"));
+  const auto all = find_elsewhere(root.get(), {});
+  ASSERT_TRUE(all.has_value());
+  EXPECT_EQ(all->links.size(), 5U);
+  EXPECT_EQ(all->names.size(), 4U);
+  const auto some = find_elsewhere(root.get(), {.most = 2});
+  ASSERT_TRUE(some.has_value());
+  EXPECT_FALSE(some->complete);
+
+  FileLook two;
+  ASSERT_TRUE(look_at(AT_FDCWD, (folder_ / "a/two").c_str(), two));
+  auto names = find_names(root.get(), {two.id});
+  ASSERT_TRUE(names.has_value());
+  std::ranges::sort(*names);
+  EXPECT_THAT(*names, ElementsAre(std::pair("a/again", two.id), std::pair("a/two", two.id)));
+}
+
 TEST_F(ProtectedTest, AreToldApart) {
   folder(".git");
   file(".envrc");
