@@ -210,6 +210,33 @@ const Way kWays[] = {
      "rmdir a; mkdir -p ev/x; echo EVIL >ev/real; ln -s ev/x a", "cat .mcp.json"},
     {"SettingsByWayOfDotsBehindNothing", "echo good >real; ln -s a/../real .mcp.json",
      "mkdir -p ev/x; echo EVIL >ev/real; ln -s ev/x a", "cat .mcp.json"},
+    {"AShellsFileOfTheHome", "echo good >bashrc; ln -s \"$PWD/bashrc\" ~/.bashrc", "echo EVIL >bashrc",
+     "cat ~/.bashrc"},
+    {"AShellsFileOfTheHomeBehindTwoLinks", "mkdir a; echo good >a/rc; ln -s a/rc rc; ln -s \"$PWD/rc\" ~/.bashrc",
+     "rm rc; echo EVIL >rc", "cat ~/.bashrc"},
+    {"AShellsFileOfTheHomeThatIsToCome", "ln -s \"$PWD/rc\" ~/.bashrc", "echo EVIL >rc", "cat ~/.bashrc"},
+    {"AnotherNameOfAShellsFileOfTheHome", "echo good >rc; ln rc ~/.bashrc", "echo EVIL >rc", "cat ~/.bashrc"},
+    {"AFolderOfSettingsOfTheHome", "mkdir cl; ln -s \"$PWD/cl\" ~/.claude", "echo EVIL >cl/settings.json",
+     "cat ~/.claude/settings.json"},
+    {"ASkillOfTheHome",
+     "mkdir -p ~/.claude/skills my/skill; echo good >my/skill/run; ln -s \"$PWD/my/skill\" ~/.claude/skills/s",
+     "mv my m2; mkdir -p my/skill; echo EVIL >my/skill/run; echo EVIL >m2/skill/run", "cat ~/.claude/skills/s/run"},
+    {"ADocumentForAllSessions", "mkdir ~/.claude; echo good >all.md; ln -s \"$PWD/all.md\" ~/.claude/CLAUDE.md",
+     "echo EVIL >all.md", "cat ~/.claude/CLAUDE.md"},
+    {"WhatASkillOfTheChosenAgentLeadsTo",
+     "mkdir -p ~/.codex/skills/s lib; echo good >lib/run; ln -s \"$PWD/lib/run\" ~/.codex/skills/s/run",
+     "echo EVIL >lib/run",
+     "cat ~/.codex/skills/s/run",
+     {"--agent", "codex"}},
+    {"ServersOfTheHome",
+     "echo {} >servers.json; ln -s \"$PWD/servers.json\" ~/.claude.json; ",
+     "echo EVIL >servers.json",
+     "cat ~/.claude.json",
+     {"--agent", "codex"}},
+    {"ATaskOfTheFolderAbove", "mkdir ../.vscode; echo good >tasks.json; ln -s ../work/tasks.json ../.vscode/tasks.json",
+     "echo EVIL >tasks.json", "cat ../.vscode/tasks.json"},
+    {"TheServersOfTheFolderAbove", "echo good >mcp.json; ln -s work/mcp.json ../.mcp.json", "echo EVIL >mcp.json",
+     "cat ../.mcp.json"},
     {"ADevelopmentContainer", "true", "echo EVIL >.devcontainer.json", "cat .devcontainer.json"},
 };
 
@@ -266,6 +293,33 @@ TEST_F(ObeyedElsewhereTest, LinksOfSettingsLeaveTheProjectsOwnToTheAgent) {
   EXPECT_EQ(output.code, 0) << output.err;
   EXPECT_EQ(read_text(world / "work/AGENTS.md"), "x\n");
   EXPECT_FALSE(fs::exists(world / "work/node_modules"));
+}
+
+TEST_F(ObeyedElsewhereTest, WhatTheHomeLeadsToIsTheAgentsWhereItIsApproved) {
+  const TempDir world;
+  make(world,
+       "echo >rc; echo >other; ln -s \"$PWD/rc\" ~/.bashrc; mkdir -p ~/.claude/skills; ln -s \"$PWD\" "
+       "~/.claude/skills/s");
+  const Output closed = run(guest(world, "echo more >other && echo more >rc"));
+  EXPECT_NE(closed.code, 0);
+  EXPECT_THAT(closed.err, HasSubstr("/.claude/skills/s' leads to the work folder"));
+  const Output approved = run(guest(world, "echo more >rc", {"--approve", "rc"}));
+  EXPECT_EQ(approved.code, 0) << approved.err;
+  EXPECT_EQ(read_text(world / "home/.bashrc"), "more\n");
+}
+
+TEST_F(ObeyedElsewhereTest, HooksInTheWorkFolderItselfAreAWeakening) {
+  const TempDir world;
+  make(world, "git init -q .; git config core.hooksPath .");
+  EXPECT_THAT(run(guest(world, "true")).err, HasSubstr("/.git/config' leads to the work folder"));
+}
+
+// In a folder where everybody may make entries, others would say what the agent cannot write.
+TEST_F(ObeyedElsewhereTest, NobodyElsesSettingsAboveCount) {
+  const TempDir world;
+  make(world, "echo >rc; ln -s work/rc ../.mcp.json; chmod 1777 ..");
+  const Output output = run(guest(world, "echo more >rc"));
+  EXPECT_EQ(output.code, 0) << output.err;
 }
 
 TEST_F(ObeyedElsewhereTest, WhatLiesBehindADanglingLinkStaysWhereItIs) {

@@ -82,6 +82,9 @@ base::Status add_protected(Draft& draft) {
   for (const std::string& pattern : draft.policy.files.approve) {
     draft.weakenings.push_back("approve '" + pattern + "': the agent can make and change what programs obey there");
   }
+  for (const std::string& leader : draft.facts.obeyed_whole) {
+    draft.weakenings.push_back("'" + leader + "' leads to the work folder: what the agent makes there is obeyed by it");
+  }
   if (!draft.facts.unseen_folders.empty()) {
     draft.notes.push_back("'" + draft.facts.unseen_folders.front() + "'" +
                           (draft.facts.unseen_folders.size() > 1 ? " and others" : "") +

@@ -62,6 +62,10 @@ void ObeyedPaths::keep_way(const plan::PathFact& fact, const std::string& leader
 }
 
 void ObeyedPaths::keep_end(const plan::PathFact& fact, const std::string& leader, ProtectedPath::Treatment treatment) {
+  // Nothing of it could be protected without all of it.
+  if (fact.kind == plan::FileKind::kFolder && base::is_within(facts_.work_folder, fact.real)) {
+    facts_.obeyed_whole.push_back(leader);
+  }
   const std::string tree = tree_of(fact.real);
   if (tree.empty() || is_approved(fact.real)) return;
   hold(fact.real, tree);
@@ -78,25 +82,29 @@ void ObeyedPaths::keep_end(const plan::PathFact& fact, const std::string& leader
   }
 }
 
-void ObeyedPaths::follow_links_in(const std::string& folder) {
+void ObeyedPaths::follow_links(const Settings& settings) {
   constexpr size_t kMostOutside = 20'000;
-  std::vector<std::string> folders{folder};
+  std::vector<std::string> folders{settings.folder};
   while (!folders.empty()) {
     const std::string at = std::move(folders.back());
     folders.pop_back();
     if (!settings_.insert(at).second) continue;
     const auto open = base::open_resolved(AT_FDCWD, at, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
     if (!open) continue;  // shut to the guest as well
-    const size_t most = tree_of(at).empty() ? kMostOutside : SIZE_MAX;
-    const auto found = workspace::find_elsewhere(open->get(), {.settings = at == folder, .most = most});
+    const bool top = at == settings.folder;
+    workspace::ElsewhereOptions options{.settings = top};
+    if (tree_of(at).empty()) options.most = kMostOutside;
+    if (top) options.depth = settings.depth;
+    options.names = settings.own || !top;
+    const auto found = workspace::find_elsewhere(open->get(), options);
     if (!found) continue;
     if (!found->complete) facts_.unseen_folders.push_back(at);
-    for (const std::string& link : found->links) follow_setting(folder, at, at + "/" + link, folders);
+    for (const std::string& link : found->links) follow_setting(settings, at, at + "/" + link, folders);
     for (const std::string& name : found->names) note_names(at + "/" + name, ProtectedPath::Treatment::kReadOnly);
   }
 }
 
-void ObeyedPaths::follow_setting(const std::string& settings, const std::string& folder, const std::string& link,
+void ObeyedPaths::follow_setting(const Settings& settings, const std::string& folder, const std::string& link,
                                  std::vector<std::string>& more) {
   const plan::PathFact fact = walker_.walk(link);
   const auto inside = [&](const std::string& path) { return base::is_within(path, folder); };
@@ -111,7 +119,8 @@ void ObeyedPaths::follow_setting(const std::string& settings, const std::string&
     return;
   }
   keep_way(fact, link);
-  if (base::is_within(settings, fact.real) || is_document(fact.real)) return;
+  if (base::is_within(settings.folder, fact.real)) return;
+  if (settings.own && is_document(fact.real)) return;
   keep_end(fact, link, ProtectedPath::Treatment::kReadOnly);
   if (fact.kind == plan::FileKind::kFolder) more.push_back(fact.real);
 }

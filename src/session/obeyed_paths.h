@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -36,7 +37,10 @@ class ObeyedPaths {
   // What is kept elsewhere of the folder of settings `folder`, a real path: where its links lead, and those of the
   // folders behind them. Not a folder in which `folder` lies, which is where the work is done; not what lies in
   // installed packages, and not the documents that agents are meant to keep.
-  void follow_links_in(const std::string& folder);
+  void follow_links_in(const std::string& folder) { follow_links({folder, SIZE_MAX, true}); }
+  // The same of settings that are not the project's, so that their documents are obeyed elsewhere too. Only links not
+  // deeper than `depth` (1: in the folder itself): a home's hold what was installed.
+  void follow_links_around(const std::string& folder, size_t depth) { follow_links({folder, depth, false}); }
 
   // What is obeyed, or hidden, at `path`, a real path, has that name in the tree alone: see keep_other_names().
   void note_names(const std::string& path, plan::ProtectedPath::Treatment treatment);
@@ -60,8 +64,14 @@ class ObeyedPaths {
  private:
   void keep_way(const plan::PathFact& fact, const std::string& leader);
   void keep_end(const plan::PathFact& fact, const std::string& leader, plan::ProtectedPath::Treatment treatment);
+  struct Settings {
+    const std::string& folder;
+    size_t depth;
+    bool own;  // of the project
+  };
+  void follow_links(const Settings& settings);
   // `link` in `folder`, which `settings` lead to. Adds to `more` the folder that it leads to.
-  void follow_setting(const std::string& settings, const std::string& folder, const std::string& link,
+  void follow_setting(const Settings& settings, const std::string& folder, const std::string& link,
                       std::vector<std::string>& more);
   [[nodiscard]] bool concerns_trees(const plan::PathFact& fact) const;
   void protect_link(const std::string& path, const std::string& leader);

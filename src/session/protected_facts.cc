@@ -18,6 +18,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "plan/git_identity.h"
+#include "policy/preset.h"
 #include "session/obeyed_paths.h"
 #include "session/special_facts.h"
 #include "workspace/protected.h"
@@ -31,6 +32,8 @@ constexpr size_t kMostConfig = 4U << 20U;
 constexpr size_t kMostKeptConfig = 64U << 10U;
 constexpr size_t kMostHooks = 1000;
 constexpr size_t kMostConfigs = 3000;
+constexpr size_t kMostAround = 20'000;
+constexpr size_t kDepthAround = 2;
 
 ProtectedPath::Kind kind_of(workspace::EntryKind kind) {
   switch (kind) {
@@ -87,10 +90,11 @@ class Gatherer {
     for (const std::string& folder : settings_) obeyed_.follow_links_in(folder);
     look_into_repository_elsewhere();
     follow_policy();
+    follow_settings_around();
     follow_repositories();
     obeyed_.keep_other_names();
     leave_out_what_lies_in_repositories();
-    for (std::vector<std::string>* list : {&facts_.watched, &facts_.held}) {
+    for (std::vector<std::string>* list : {&facts_.watched, &facts_.held, &facts_.obeyed_whole}) {
       std::ranges::sort(*list);
       const auto repeated = std::ranges::unique(*list);
       list->erase(repeated.begin(), repeated.end());
@@ -207,14 +211,14 @@ class Gatherer {
     return out;
   }
 
-  // The entries of `folder`, as paths; not more than a thousand.
-  std::vector<std::string> entries_of(const std::string& folder) {
+  // The entries of `folder`, as paths; not more than `most`.
+  std::vector<std::string> entries_of(const std::string& folder, size_t most = kMostHooks) {
     std::vector<std::string> out;
     const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), &::closedir);
     if (!open && errno == EACCES && !obeyed_.tree_of(folder).empty()) {
       obeyed_.refuse(folder, "it is shut", "open the folder (chmod u+rx)");
     }
-    while (open && out.size() < kMostHooks) {
+    while (open && out.size() < most) {
       const dirent* entry = ::readdir(open.get());
       if (entry == nullptr) break;
       const std::string_view name(static_cast<const char*>(entry->d_name));
@@ -441,6 +445,60 @@ class Gatherer {
         repositories_.push_back({at, git_folders_at(*path)});
       }
       return;
+    }
+  }
+
+  // Of the home, of the folders above and of the agent: what is there may be kept with the code.
+  void follow_settings_around() {
+    std::vector<std::string> folders;
+    if (!facts_.home.empty()) folders.push_back(walker_.walk(facts_.home).real);
+    const plan::PathFact work = walker_.walk(facts_.work_folder);
+    for (std::string at = base::parent_of(facts_.work_folder); at != "/"; at = base::parent_of(at)) {
+      const plan::PathFact fact = walker_.walk(at);
+      // Where others put links, they would say what the agent may not write.
+      const bool others = (fact.mode & S_IWOTH) != 0 || (fact.uid != facts_.uid && fact.uid != work.uid);
+      if (!others && (folders.empty() || at != folders.front())) folders.push_back(at);
+    }
+    for (const std::string& folder : folders) {
+      const std::vector<std::string> entries = entries_of(folder, kMostAround);
+      if (entries.size() == kMostAround) facts_.unseen_folders.push_back(folder);
+      for (const std::string& entry : entries) {
+        const workspace::NameKind kind = workspace::protected_name(base::name_of(entry));
+        if (kind == workspace::NameKind::kFile) follow_around(entry, 0);
+        if (kind == workspace::NameKind::kFolder) follow_folder_around(entry);
+      }
+    }
+    for (const std::string& text : policy_.agent.obeyed) {
+      if (const auto path = plan::expand_path(text, facts_.home, {})) follow_around(*path, kDepthAround);
+    }
+    for (const std::string_view name : policy::agent_names()) {
+      const auto path = plan::expand_path(policy::find_agent(name)->state_file, facts_.home, {});
+      if (path) follow_around(*path, 0);
+    }
+  }
+
+  // An agent's folder is full of what its sessions left: of the folders in it only those that it obeys.
+  void follow_folder_around(const std::string& folder) {
+    const std::string prefix = "~/" + std::string(base::name_of(folder)) + "/";
+    std::vector<std::string> parts;
+    for (const std::string_view name : policy::agent_names()) {
+      for (const std::string& text : policy::find_agent(name)->obeyed) {
+        if (text.starts_with(prefix)) parts.push_back(folder + "/" + text.substr(prefix.size()));
+      }
+    }
+    follow_around(folder, parts.empty() ? kDepthAround : 1);
+    for (const std::string& part : parts) follow_around(part, kDepthAround);
+  }
+
+  // With the links in a folder, `depth` deep.
+  void follow_around(const std::string& path, size_t depth) {
+    if (!obeyed_.tree_of(path).empty() || obeyed_.is_tree(path)) return;  // found there
+    obeyed_.follow(path, ProtectedPath::Treatment::kReadOnly);
+    const plan::PathFact fact = walker_.walk(path);
+    if (fact.kind == plan::FileKind::kFile) {
+      obeyed_.note_names(fact.real, ProtectedPath::Treatment::kReadOnly);
+    } else if (depth > 0 && fact.kind == plan::FileKind::kFolder && !base::is_within(facts_.work_folder, fact.real)) {
+      obeyed_.follow_links_around(fact.real, depth);
     }
   }
 

@@ -161,9 +161,10 @@ class ElsewhereFinder : public TreeVisitor {
     if (options_.settings && (lies_in_packages(path) || path == "worktrees")) return false;
     FileLook look;
     if (entry.type == DT_LNK) out_.links.push_back(path);
-    if (entry.type == DT_REG && look_at(entry.folder, entry.name.data(), look) && look.links > 1) {
+    if (options_.names && entry.type == DT_REG && look_at(entry.folder, entry.name.data(), look) && look.links > 1) {
       out_.names.push_back(path);
     }
+    if (static_cast<size_t>(std::ranges::count(path, '/')) + 1 >= options_.depth) return false;
     if (++entries_ <= options_.most) return true;
     out_.complete = out_.complete && entry.type != DT_DIR;
     return false;

@@ -90,8 +90,10 @@ struct Elsewhere {
 };
 
 struct ElsewhereOptions {
-  bool settings = false;   // not in checkouts (`worktrees` in it) and installed packages
-  size_t most = SIZE_MAX;  // entries
+  bool settings = false;    // not in checkouts (`worktrees` in it) and installed packages
+  bool names = true;        // else only links, which need no look at each file
+  size_t most = SIZE_MAX;   // entries
+  size_t depth = SIZE_MAX;  // 1: of the folder itself only; what is deeper is left out by intent
 };
 
 // What in the open folder `root` may be kept elsewhere.
