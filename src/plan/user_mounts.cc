@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/path.h"
+#include "plan/agent_files.h"
 #include "plan/identity.h"
 #include "plan/program.h"
 #include "plan/special_files.h"
@@ -332,8 +333,8 @@ base::Status add_hidden(Draft& draft) {
 
 base::Result<std::string> start_folder(const Draft& draft) {
   const std::string& text = draft.request.chdir;
-  if (text.empty()) return draft.facts.work_folder;
-  BELLJAR_ASSIGN(const std::string path, expand_path(text, draft.facts.home, draft.facts.work_folder));
+  BELLJAR_ASSIGN(const std::string path, start_folder(draft.facts, draft.request));
+  if (text.empty()) return path;
   if (const Mount* here = draft.table.at(path)) {
     if (here->kind == MountKind::kScratch || here->kind == MountKind::kFolder) return path;
   }

@@ -481,12 +481,8 @@ base::Result<Facts> gather_facts(const policy::Policy& policy, const plan::Reque
   }
   const std::vector<std::string> command = plan::command_of(policy, request);
   if (command.empty()) return facts;
-  std::string folder = facts.work_folder;
-  if (!request.chdir.empty()) {
-    BELLJAR_ASSIGN(folder, plan::expand_path(request.chdir, facts.home, facts.work_folder));
-  }
   const PathFact home = walker.walk(facts.home.empty() ? "/" : facts.home);
-  facts.program = find_program(command.front(), value_of(launcher, "PATH"), folder, home.real, walker);
+  facts.program = find_program(command.front(), value_of(launcher, "PATH"), start, home.real, walker);
   return facts;
 }
 
