@@ -97,6 +97,19 @@ TEST_F(QuarantineTest, DropsWhatIsDeepAndShut) {
   EXPECT_TRUE(fs::exists("/etc/passwd"));
 }
 
+// Its former path is no path that any system call takes.
+TEST_F(QuarantineTest, ListsAndDropsWhatHadALongPath) {
+  const Output made = guest(
+      "python3 -c \"\nimport os\nfor i in range(280):\n os.mkdir('d' * 250)\n os.chdir('d' * 250)\n"
+      "open('.envrc', 'w').write('evil')\"");
+  EXPECT_EQ(made.code, 0) << made.err;
+  ASSERT_THAT(ids(), SizeIs(1));
+  EXPECT_EQ(quarantine({"restore", ids().begin()->second}).code, 125);
+  const Output dropped = quarantine({"drop", "--all"});
+  EXPECT_EQ(dropped.code, 0) << dropped.err;
+  EXPECT_TRUE(fs::is_empty(dir_ / "state/belljar/quarantine"));
+}
+
 TEST_F(QuarantineTest, KnowsOnlyItsOwn) {
   write_file(dir_ / "state/belljar/secret", "x");
   fs::permissions(dir_ / "state/belljar", fs::perms::owner_all);

@@ -12,7 +12,6 @@
 #include <memory>
 #include <utility>
 
-#include "base/io.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "workspace/quarantine.h"
@@ -52,11 +51,14 @@ base::Fd folder_of(int store, std::string_view session) {
   return base::Fd(::openat(store, std::string(session).c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-// A small file of Belljar's own beside the item.
+// A small file of Belljar's own beside the item. A path that is longer is cut, and no place to restore anything to: it
+// is above PATH_MAX either way.
 std::string text_in(int folder, const std::string& name) {
   const base::Fd file(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!file) return {};
-  return base::read_to_end(file.get(), kMostPath, "quarantine").value_or("");
+  std::string out(kMostPath, '\0');
+  const ssize_t size = file ? ::pread(file.get(), out.data(), out.size(), 0) : 0;
+  out.resize(size > 0 ? static_cast<size_t>(size) : 0);
+  return out;
 }
 
 // The open folder that holds `path`, reached over no link, and the last component.
