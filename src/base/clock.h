@@ -3,6 +3,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <utility>
+
+#include "base/error.h"
+#include "base/fd.h"
 
 namespace belljar::base {
 
@@ -16,13 +20,30 @@ class Deadline {
 
   [[nodiscard]] bool never() const { return at_.count() == INT64_MAX; }
   [[nodiscard]] bool passed() const { return !never() && boot_now() >= at_; }
-  // Milliseconds for poll(2): rounded up, 0 when passed, -1 for never.
+  // Milliseconds for poll(2): rounded up, 0 when passed, -1 for never. poll(2) sleeps on CLOCK_MONOTONIC: after a
+  // suspend it waits for what was left, unless something else wakes it, such as a BootAlarm.
   [[nodiscard]] int poll_timeout() const;
   [[nodiscard]] std::chrono::nanoseconds at() const { return at_; }
 
  private:
   explicit Deadline(std::chrono::nanoseconds at) : at_(at) {}
   std::chrono::nanoseconds at_{INT64_MAX};
+};
+
+// Wakes poll(2) once a deadline has passed, also one that passed while the machine slept.
+class BootAlarm {
+ public:
+  // None: never wakes.
+  BootAlarm() = default;
+  // Costs a descriptor (timerfd_create(2)).
+  static Result<BootAlarm> create();
+  void set(const Deadline& deadline) const;
+  // Readable from the deadline on; -1 for none. Stays this object's.
+  [[nodiscard]] int fd() const { return fd_.get(); }
+
+ private:
+  explicit BootAlarm(Fd fd) : fd_(std::move(fd)) {}
+  Fd fd_;
 };
 
 }  // namespace belljar::base

@@ -180,8 +180,9 @@ base::Status run_in_container(const plan::Plan& plan, RunOptions& options, const
     return base::refuse("start the command", settlement.session, "the time was up, refusing");
   }
   BELLJAR_TRY(settler.begin(settlement.evidence));
+  BELLJAR_ASSIGN(base::BootAlarm alarm, base::BootAlarm::create());
   BELLJAR_TRY(guest.release());
-  Supervisor supervisor(plan, guest, way_out, way_in, channels, signals, settler, asker);
+  Supervisor supervisor(plan, guest, way_out, way_in, channels, signals, settler, asker, std::move(alarm));
   supervisor.end_by(recipe.deadline);
   supervisor.run(settlement);
   hold_deadline(recipe.deadline, settlement);

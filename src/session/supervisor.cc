@@ -126,8 +126,9 @@ void Supervisor::on_lost_settler() {
 }
 
 void Supervisor::wait_once() {
-  std::array<pollfd, 12> wait{};
+  std::array<pollfd, 13> wait{};
   for (pollfd& each : wait) each.fd = -1;
+  wait[12] = {timed_out_ ? -1 : alarm_.fd(), POLLIN, 0};
   wait[11] = {asker_.fd(), POLLIN, 0};
   wait[10] = {audit_failed_ ? -1 : way_out_.audit_failure_fd(), POLLIN, 0};
   wait[0] = {control_open_ ? guest_.control() : -1, POLLIN, 0};
@@ -222,6 +223,7 @@ void Supervisor::end_by(const base::Deadline& deadline) {
   const std::chrono::nanoseconds left = std::max(std::chrono::nanoseconds(0), deadline.at() - base::boot_now());
   grace_ = std::min(grace_, left / 2);
   deadline_ = base::Deadline::after(left - grace_);
+  alarm_.set(deadline_);
 }
 
 void Supervisor::run(Settlement& settlement) {

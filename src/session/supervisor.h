@@ -1,6 +1,8 @@
 // What the launcher does while the command runs.
 #pragma once
 
+#include <utility>
+
 #include "base/clock.h"
 #include "base/fd.h"
 #include "plan/plan.h"
@@ -20,7 +22,7 @@ namespace belljar::session {
 class Supervisor {
  public:
   Supervisor(const plan::Plan& plan, tiers::jail::Guest& guest, WayOut& way_out, WayIn& way_in, Channels& channels,
-             const Signals& signals, const Settler& settler, Asker& asker)
+             const Signals& signals, const Settler& settler, Asker& asker, base::BootAlarm alarm)
       : guest_(guest),
         way_out_(way_out),
         way_in_(way_in),
@@ -28,8 +30,14 @@ class Supervisor {
         signals_(signals),
         settler_(settler),
         asker_(asker),
+        alarm_(std::move(alarm)),
         terminal_(guest.take_terminal()) {
     if (plan.limits.wall_seconds) deadline_ = base::Deadline::after(std::chrono::seconds(*plan.limits.wall_seconds));
+    alarm_.set(deadline_);
+  }
+  // For a plan with a wall time.
+  static base::Result<base::BootAlarm> alarm_for(const plan::Plan& plan) {
+    return plan.limits.wall_seconds ? base::BootAlarm::create() : base::BootAlarm();
   }
   // In place of the plan's wall time: by then nothing of the guest is left, so it is told to end before.
   void end_by(const base::Deadline& deadline);
@@ -58,6 +66,7 @@ class Supervisor {
   const Signals& signals_;
   const Settler& settler_;
   Asker& asker_;
+  base::BootAlarm alarm_;
   base::Fd terminal_;
   RawTerminal raw_;
   base::Deadline deadline_;

@@ -23,9 +23,10 @@ constexpr auto kPatience = std::chrono::seconds(5);   // for what does not end a
 // Until the command itself has ended.
 class Watch {
  public:
-  Watch(const plan::Plan& plan, tiers::none::Command& command, const Signals& signals)
-      : command_(command), signals_(signals) {
+  Watch(const plan::Plan& plan, tiers::none::Command& command, const Signals& signals, base::BootAlarm alarm)
+      : command_(command), signals_(signals), alarm_(std::move(alarm)) {
     if (plan.limits.wall_seconds) deadline_ = base::Deadline::after(std::chrono::seconds(*plan.limits.wall_seconds));
+    alarm_.set(deadline_);
   }
 
   End run() {
@@ -39,7 +40,8 @@ class Watch {
 
  private:
   void wait_once(End& end) {
-    std::array<pollfd, 2> wait{{{command_.pidfd(), POLLIN, 0}, {signals_.fd(), POLLIN, 0}}};
+    std::array<pollfd, 3> wait{
+        {{command_.pidfd(), POLLIN, 0}, {signals_.fd(), POLLIN, 0}, {end.timed_out ? -1 : alarm_.fd(), POLLIN, 0}}};
     const base::Deadline& next = !give_up_at_.never() ? give_up_at_ : !kill_at_.never() ? kill_at_ : deadline_;
     if (::poll(wait.data(), wait.size(), next.poll_timeout()) > 0 && wait[1].revents != 0) {
       while (const auto signal = signals_.take_with_origin()) on_signal(*signal, end);
@@ -82,6 +84,7 @@ class Watch {
 
   tiers::none::Command& command_;
   const Signals& signals_;
+  base::BootAlarm alarm_;
   base::Deadline deadline_;
   base::Deadline kill_at_;
   base::Deadline give_up_at_;
@@ -93,8 +96,9 @@ base::Status run_unsealed(const plan::Plan& plan, const RunOptions& options, con
                           Settlement& settlement) {
   const Signals signals;
   BELLJAR_ASSIGN(linux::Cgroup group, finish_group({}, plan, settlement.session, grounds));
+  BELLJAR_ASSIGN(base::BootAlarm alarm, base::BootAlarm::create());
   BELLJAR_ASSIGN(tiers::none::Command command, tiers::none::Command::start(plan, options.closed, group));
-  conclude(Watch(plan, command, signals).run(), settlement);
+  conclude(Watch(plan, command, signals, std::move(alarm)).run(), settlement);
   (void)group.kill();
   for (std::string& left : command.end_all(kPatience)) settlement.unreleased.push_back(std::move(left));
   rusage used{};
