@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <utility>
 
 #include "base/path.h"
 #include "workspace/host_file.h"
 #include "workspace/kept_json.h"
+#include "workspace/rename_new.h"
 #include "workspace/taken_over.h"
 
 namespace belljar::workspace {
@@ -134,7 +134,8 @@ void Settling::move_away(const KeptFile& file) {
   if (S_ISDIR(found.st_mode) && ::unlinkat(folder->get(), name.c_str(), AT_REMOVEDIR) == 0) return;
   for (int i = 1; i < 1000; ++i) {
     const std::string other = name + ".made-in-a-jail-" + std::to_string(i);
-    if (::renameat2(folder->get(), name.c_str(), folder->get(), other.c_str(), RENAME_NOREPLACE) == 0) {
+    errno = rename_new(folder->get(), name.c_str(), folder->get(), other.c_str());
+    if (errno == 0) {
       out_.add(Quarantined{file.path, base::parent_of(file.path) + "/" + other, {}});
       return;
     }

@@ -1,7 +1,6 @@
 #include "workspace/quarantine.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "base/path.h"
 #include "base/random.h"
 #include "workspace/protected_name.h"
+#include "workspace/rename_new.h"
 #include "workspace/tree_walk.h"
 
 namespace belljar::workspace {
@@ -21,10 +21,6 @@ namespace {
 
 // Beyond these, what is found stays beside where it was: a folder and a file less each.
 constexpr uint64_t kMostMoved = 500;
-
-int rename_new(int from, const char* leaf, int to, const char* name) {
-  return ::renameat2(from, leaf, to, name, RENAME_NOREPLACE) == 0 ? 0 : errno;
-}
 
 // Lets the owner change the folder behind `fd`, which may be an O_PATH descriptor.
 bool open_up(int fd) {
@@ -45,11 +41,12 @@ int move(int from, const char* leaf, int to, const char* name) {
   return error;
 }
 
-base::Fd open_own_folder(int parent, const char* name) {
+// `owner` as well is good enough: some file systems (FAT) keep none, and all in them is somebody's whoever made it.
+base::Fd open_own_folder(int parent, const char* name, uid_t owner) {
   base::Fd fd(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat found{};
   if (!fd || ::fstat(fd.get(), &found) != 0) return {};
-  if (found.st_uid != ::geteuid() || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+  if ((found.st_uid != ::geteuid() && found.st_uid != owner) || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     errno = EPERM;
     return {};
   }
@@ -91,7 +88,7 @@ void Quarantine::open_state() {
   }
   const base::Fd state(::open(state_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!state) return;
-  in_state_.fd = open_own_folder(state.get(), session_.c_str());
+  in_state_.fd = open_own_folder(state.get(), session_.c_str(), ::geteuid());
   in_state_.path = path;
 }
 
@@ -103,7 +100,9 @@ void Quarantine::open_beside() {
     if (errno != EEXIST) return;
     name = std::string(kQuarantinePrefix) + session_ + "-" + std::to_string(round);
   }
-  beside_.fd = open_own_folder(root_, name.c_str());
+  struct stat root{};
+  if (::fstat(root_, &root) != 0) return;
+  beside_.fd = open_own_folder(root_, name.c_str(), root.st_uid);
   beside_.path = root_path_ + "/" + name;
   FileLook found;
   if (beside_.fd && look_at(beside_.fd.get(), "", found)) own_ = found.id;

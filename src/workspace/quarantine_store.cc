@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "workspace/quarantine.h"
+#include "workspace/rename_new.h"
 
 namespace belljar::workspace {
 namespace {
@@ -99,10 +99,9 @@ base::Status remove_folder(int parent, const std::string& name) {
         // A folder that gets another parent must be writable itself (rename(2), EACCES).
         (void)open_to_remove(folder.get(), each);
         std::string up = std::string(kQuarantinePrefix) + "drop-" + std::to_string(++count);
-        if (::renameat2(folder.get(), each.c_str(), parent, up.c_str(), RENAME_NOREPLACE) != 0) {
-          if (errno == EEXIST) continue;  // of a removal that was broken off; the next number
-          return base::system_error("remove", each, errno);
-        }
+        const int error = rename_new(folder.get(), each.c_str(), parent, up.c_str());
+        if (error == EEXIST) continue;  // of a removal that was broken off; the next number
+        if (error != 0) return base::system_error("remove", each, error);
         waiting.push_back(std::move(up));
       }
     }
@@ -173,8 +172,7 @@ base::Result<std::string> QuarantineStore::restore(const QuarantineItem& item, c
   std::string leaf;
   BELLJAR_ASSIGN(const base::Fd from, parent_of(item.at, from_leaf));
   BELLJAR_ASSIGN(const base::Fd folder, parent_of(target, leaf));
-  if (::renameat2(from.get(), from_leaf.c_str(), folder.get(), leaf.c_str(), RENAME_NOREPLACE) != 0) {
-    const int code = errno;
+  if (const int code = rename_new(from.get(), from_leaf.c_str(), folder.get(), leaf.c_str()); code != 0) {
     return base::system_error("restore", target, code,
                               code == EEXIST  ? "something is there: move it away, or say --to PATH"
                               : code == EXDEV ? "it lies on another file system: move '" + item.at + "' there yourself"
@@ -183,12 +181,12 @@ base::Result<std::string> QuarantineStore::restore(const QuarantineItem& item, c
   // What made it inert (Quarantine).
   const base::Fd itself(::openat(folder.get(), leaf.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   const auto back = [](const base::Fd& in, const char* name, const char* as) {
-    if (in) (void)::renameat2(in.get(), name, in.get(), as, RENAME_NOREPLACE);
+    if (in) (void)rename_new(in.get(), name, in.get(), as);
   };
   back(itself, kInertHead, "HEAD");
   back(itself, kInertGit, ".git");
   if (const OpenedFolder git = OpenedFolder::open(itself.get(), ".git", true)) {
-    (void)::renameat2(git.fd(), kInertHead, git.fd(), "HEAD", RENAME_NOREPLACE);
+    (void)rename_new(git.fd(), kInertHead, git.fd(), "HEAD");
   }
   forget(item);
   return target;
