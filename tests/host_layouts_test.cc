@@ -216,5 +216,21 @@ TEST_F(LayoutTest, WorksWithTheTemporaryFolderAndTheHomeElsewhere) {
   EXPECT_EQ(output.out, "x\ny\n") << output.err;
 }
 
+// Wherever the room ends: for the caches, the state folder, what stands in it for the session.
+TEST_F(LayoutTest, AFullHomeIsNamed) {
+  const Output output = host(
+      "mkdir $T/home $T/w; cd $T/w; T=$T/home; export HOME=$T; for n in $(seq 24); do "
+      "mount -t tmpfs -o mode=777,nr_inodes=$n none $T; sealed -- echo started || echo refused; umount $T; done");
+  const auto count = [](const std::string& text, const std::string& word) {
+    size_t out = 0;
+    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++out;
+    return out;
+  };
+  EXPECT_EQ(count(output.out, "\n"), 24) << output.err;
+  EXPECT_GT(count(output.out, "started"), 0) << output.err;
+  EXPECT_GT(count(output.out, "refused"), 10) << output.err;
+  EXPECT_EQ(count(output.err, "No space left on device"), count(output.out, "refused")) << output.err;
+}
+
 }  // namespace
 }  // namespace belljar::testing

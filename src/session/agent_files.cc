@@ -58,13 +58,18 @@ std::optional<std::string> agent_folder(const policy::Agent& agent, const std::s
   return free.value_or("");
 }
 
-void make_caches(const plan::Plan& plan) {
+base::Status make_caches(const plan::Plan& plan) {
   for (const std::string& path : plan.caches) {
-    const auto folder = workspace::open_host_folder(path, true);
-    if (!folder || ::geteuid() != 0) continue;
+    auto folder = workspace::open_host_folder(path, true);
+    if (!folder) {
+      folder.error().hint = "set XDG_CACHE_HOME to a folder you may write, or files.toolchains = \"none\"";
+      return std::unexpected(std::move(folder).error());
+    }
+    if (::geteuid() != 0) continue;
     // Without it the guest cannot write there, and says so itself.
     (void)!::fchownat(folder->get(), "", plan.identity.disk_uid, plan.identity.disk_gid, AT_EMPTY_PATH);
   }
+  return {};
 }
 
 base::Result<workspace::KeptFiles> open_agent_files(const plan::Plan& plan) {

@@ -25,9 +25,8 @@ namespace belljar::session {
 // The contents of the plan's copies, for the launch.
 [[nodiscard]] tiers::jail::Copies copies_of(const plan::Plan& plan, const workspace::KeptFiles& files);
 
-// Makes the plan's cache folders that are not there, as the owner of what the agent writes. One that cannot be made is
-// left out of the launch, whose guest then has a cache of its own for the session.
-void make_caches(const plan::Plan& plan);
+// Makes the plan's cache folders that are not there, as the owner of what the agent writes.
+[[nodiscard]] base::Status make_caches(const plan::Plan& plan);
 
 inline constexpr const char* kAgentFilesWork = "agent-files";
 

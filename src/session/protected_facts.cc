@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -104,6 +105,11 @@ class Gatherer {
 
  private:
   base::Status look_through(const std::string& tree, const std::vector<std::string>& approved) {
+    // NFS, with root squashed.
+    if (facts_.root && ::faccessat(AT_FDCWD, tree.c_str(), W_OK, AT_EACCESS) != 0 && errno == EACCES) {
+      obeyed_.refuse(tree, "root may not write there, and could not put away what the agent leaves",
+                     "start belljar as the folder's owner");
+    }
     BELLJAR_ASSIGN(const base::Fd root, base::open_resolved(AT_FDCWD, tree, O_PATH | O_DIRECTORY,
                                                             RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS));
     BELLJAR_ASSIGN(workspace::Protected found, workspace::find_protected(root.get(), approved));

@@ -100,13 +100,13 @@ base::Status open_way_out(WayOut& way_out, Guest& guest, const plan::Plan& plan,
 void note_refused_copies(const tiers::jail::Program& program, Settlement& settlement) {
   for (const std::string& path : tiers::jail::refused_copies(program)) {
     settlement.after.add_note("'" + path +
-                              "' was read-only: this kernel makes no overlay that could be a private copy");
+                              "' was read-only: this kernel makes no overlay over it, as a private copy is");
   }
 }
 
 // A launch in a tier whose guest this process makes itself.
 base::Status run_guest(const plan::Plan& plan, RunOptions& options, HeadStart head, Settlement& settlement) {
-  make_caches(plan);
+  BELLJAR_TRY(make_caches(plan));
   BELLJAR_ASSIGN(workspace::KeptFiles agent_files, open_agent_files(plan));
   BELLJAR_ASSIGN(Prepared prepared, prepare(plan, options.guest_path, copies_of(plan, agent_files)));
   const mode_t mask = ::umask(022);
@@ -132,7 +132,9 @@ base::Status run_guest(const plan::Plan& plan, RunOptions& options, HeadStart he
     BELLJAR_ASSIGN(settler, Settler::start(errand));
     return {};
   };
-  BELLJAR_ASSIGN(Guest guest, start(prepared, channels.stdio, std::move(head.keeper), prepare_end, group));
+  auto started = start(prepared, channels.stdio, std::move(head.keeper), prepare_end, group);
+  if (!started && settler) BELLJAR_TRY(settler.recorded());  // it may have taken the group away
+  BELLJAR_ASSIGN(Guest guest, std::move(started));
   for (base::Fd& end : channels.guest_ends) end.reset();
   base::Fd scratch = guest.take_scratch();
   std::vector<base::Fd> more_scratch = guest.take_more_scratch();
@@ -155,8 +157,9 @@ base::Status run_guest(const plan::Plan& plan, RunOptions& options, HeadStart he
     BELLJAR_TRY(settler.prepare());
     BELLJAR_TRY(settler.begin(settlement.evidence));
   }
+  BELLJAR_ASSIGN(base::BootAlarm alarm, Supervisor::alarm_for(plan));
   BELLJAR_TRY(guest.release());
-  Supervisor(plan, guest, way_out, way_in, channels, signals, settler, asker).run(settlement);
+  Supervisor(plan, guest, way_out, way_in, channels, signals, settler, asker, std::move(alarm)).run(settlement);
   way_in.close();
   way_out.close(settlement);
   settle_limits(settlement, plan, group, guest.usage(), scratch.get(), more_scratch);

@@ -374,8 +374,10 @@ base::Result<base::Fd> Settler::hear() const {
   } while (ready < 0 && errno == EINTR);
   Message message;
   base::Fd file;
-  if (ready != 1 || linux::receive_with_descriptor(socket_.get(), &message, sizeof message, file) != 0 ||
-      message.magic != kMagic) {
+  int error = ready == 1 ? linux::receive_with_descriptor(socket_.get(), &message, sizeof message, file) : ETIMEDOUT;
+  // It has ended without having read all: that is told first (unix(7)), and its word after that.
+  if (error == ECONNRESET) error = linux::receive_with_descriptor(socket_.get(), &message, sizeof message, file);
+  if (error != 0 || message.magic != kMagic) {
     return base::refuse(kOperation, "", "the settler does not answer, refusing");
   }
   if (message.word == Word::kReady) return file;

@@ -2,11 +2,16 @@
 //   mark as UID COMMAND...: becomes that user, groups dropped.
 //   mark alone UID GROUP COMMAND...: the same, from inside a cgroup.
 //   mark delegated GROUP: sets the attribute that systemd sets on what it delegates (systemd 251).
+//   mark quota DEVICE UID KIB: so much of the file system on DEVICE, which counts, is that user's (quotactl(2)).
+//   mark awake: milliseconds since the start in which the machine did not sleep.
 #include <fcntl.h>
 #include <grp.h>
+#include <sys/quota.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -25,10 +30,27 @@ int run_as(uid_t uid, char** command) {
   return fail(command[0]);
 }
 
+int set_quota(const char* device, int uid, uint64_t kib) {
+  dqblk limit{};
+  limit.dqb_bhardlimit = kib;
+  limit.dqb_valid = QIF_BLIMITS;
+  return ::quotactl(QCMD(Q_SETQUOTA, USRQUOTA), device, uid, reinterpret_cast<caddr_t>(&limit)) == 0 ? 0 : fail(device);
+}
+
+int say_awake() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  std::printf("%lld\n", static_cast<long long>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string_view verb = argc > 2 ? argv[1] : "";
+  const std::string_view verb = argc > 1 ? argv[1] : "";
+  if (verb == "awake") return say_awake();
+  if (argc < 3) return fail("usage");
+  if (verb == "quota" && argc > 4) return set_quota(argv[2], std::atoi(argv[3]), std::strtoull(argv[4], nullptr, 10));
   if (verb == "delegated") return ::setxattr(argv[2], "user.delegate", "1", 1, 0) == 0 ? 0 : fail(argv[2]);
   if (verb == "as" && argc > 3) return run_as(static_cast<uid_t>(std::atoi(argv[2])), argv + 3);
   if (verb == "alone" && argc > 4) {
