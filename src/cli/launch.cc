@@ -311,7 +311,7 @@ int launch_sealed(const Context& context, std::span<const std::string> arguments
   if (launch->help) return print(context, help_text(use, *launch));
   const auto report_file = open_report(launch->report_file);
   if (!report_file) return report(context, report_file.error());
-  recover_before_launch(context);
+  recover_before_launch(context, base::real_path(".").value_or("/"));
   const auto what = what_to_launch(context, *launch);
   if (!what) return tell_refusal(context, what.error(), {}, *report_file);
   return what->launch.policy.target.empty() ? run_here(context, *launch, *what, *report_file)
@@ -365,7 +365,7 @@ int launch_order(const Context& context, const remote::LaunchOrder& order, int r
   if (!what) return tell_refusal(context, what.error(), {}, report_file);
   if (order.use == remote::Use::kPlan) return print_plan(context, *what, order.json);
   if (order.use == remote::Use::kProbe) return probe_here(context, *what, order.json);
-  recover_before_launch(context);
+  recover_before_launch(context, base::real_path(what->launcher.folder).value_or("/"));
   return run_here(context, {}, *what, report_file);
 }
 

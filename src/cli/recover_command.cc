@@ -26,13 +26,18 @@ std::string text_of(const session::Recovered& recovered) {
                                 : "  moved: " + base::escape(one.path) + " to " + base::escape(one.moved_to) + "\n";
   }
   for (const std::string& text : recovered.settled.unreleased()) out += "  not done: " + base::escape(text) + "\n";
-  out += "  all of it: " + base::escape(recovered.settlement) + "\n";
+  if (!recovered.settlement.empty()) out += "  all of it: " + base::escape(recovered.settlement) + "\n";
   return out;
 }
 
-// False when something could not be finished.
-bool recover(const Context& context, const std::string& state_folder, tiers::docker::Reach& reach, size_t& count) {
-  const auto recovery = session::recover(state_folder, session::known_works(reach));
+// False when something could not be finished. Before a launch in `folder`; empty otherwise.
+bool recover(const Context& context, const std::string& state_folder, const std::string& folder,
+             tiers::docker::Reach& reach, size_t& count) {
+  const auto tell = [&](const std::string& work_folder) {
+    std::fprintf(context.err, "belljar: looking for what an earlier session left in '%s'\n",
+                 base::escape(work_folder).c_str());
+  };
+  const auto recovery = session::recover(state_folder, session::known_works(reach, folder), tell);
   if (!recovery) {
     report(context, recovery.error());
     return false;
@@ -100,18 +105,18 @@ int recover_command(const Context& context, std::span<const std::string> argumen
   }
   size_t count = 0;
   tiers::docker::Reach reach(kPatience);
-  const bool sessions = recover(context, state_folder, reach, count);
+  const bool sessions = recover(context, state_folder, {}, reach, count);
   const bool images = recover_images(context, reach, count);
   const bool tasks = recover_tasks(context, reach, count);
   if (!sessions || !images || !tasks) return kFailed;
   return count > 0 ? 0 : print(context, "nothing to recover\n");
 }
 
-void recover_before_launch(const Context& context) {
+void recover_before_launch(const Context& context, const std::string& folder) {
   const std::string state_folder = session::state_path();
   size_t count = 0;
   tiers::docker::Reach reach(kShortPatience);
-  if (!state_folder.empty()) (void)recover(context, state_folder, reach, count);
+  if (!state_folder.empty()) (void)recover(context, state_folder, folder, reach, count);
 }
 
 }  // namespace belljar::cli

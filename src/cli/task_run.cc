@@ -257,7 +257,7 @@ int task_run_command(const Context& context, std::span<const std::string> argume
   }
   const auto report_file = open_report(asked->report_file);
   if (!report_file) return report(context, report_file.error());
-  recover_before_launch(context);
+  recover_before_launch(context, "/dev/null");  // no work folder of the host
   plan::Plan plan;
   std::optional<session::SignalsHeld> held;
   const auto settlement = carry_out(context, *asked, plan, held);

@@ -112,13 +112,25 @@ base::Result<workspace::Work> guard_work(const Launch& launch, const std::string
     return base::refuse("protect what programs obey in", guard.root, "there is too much of it, refusing",
                         "start belljar in a smaller folder");
   }
-  work.run = [guard = std::move(guard)](int scratch) { return workspace::settle(guard, scratch); };
+  work.run = [guard = std::move(guard)](int scratch) {
+    return workspace::settle(guard, scratch, base::Deadline::after(workspace::kSettleTime));
+  };
   return work;
 }
 
-base::Result<workspace::Settled> redo_guard(std::string_view record) {
+bool concern_each_other(const std::string& root, const std::string& folder) {
+  return folder.empty() || base::is_within(root, folder) || base::is_within(folder, root);
+}
+
+base::Result<workspace::Settled> redo_guard(std::string_view record, const std::string& folder) {
   BELLJAR_ASSIGN(const workspace::Guard guard, workspace::decode_guard(record));
-  return workspace::settle(guard, -1);
+  const bool all = concern_each_other(guard.root, folder);
+  return workspace::settle(guard, -1, all ? base::Deadline() : base::Deadline::after(workspace::kSettleTime));
+}
+
+bool is_guard_due(std::string_view record, const std::string& folder) {
+  const auto guard = workspace::decode_guard(record);
+  return !guard || concern_each_other(guard->root, folder);
 }
 
 }  // namespace
@@ -135,11 +147,12 @@ base::Result<std::vector<workspace::Work>> works_after(const Launch& launch) {
   return out;
 }
 
-std::vector<KnownWork> known_works(tiers::docker::Reach& reach) {
-  return {{kGuardWork, &redo_guard},
-          {kAgentFilesWork, &redo_agent_files},
-          {kGroupRemoval, &remove_recorded_group},
-          {kContainerRemoval, [&](std::string_view record) { return remove_recorded_container(record, reach); }}};
+std::vector<KnownWork> known_works(tiers::docker::Reach& reach, const std::string& folder) {
+  return {{kGuardWork, [folder](std::string_view record) { return redo_guard(record, folder); },
+           [folder](std::string_view record) { return is_guard_due(record, folder); }},
+          {kAgentFilesWork, &redo_agent_files, {}},
+          {kGroupRemoval, &remove_recorded_group, {}},
+          {kContainerRemoval, [&](std::string_view record) { return remove_recorded_container(record, reach); }, {}}};
 }
 
 }  // namespace belljar::session

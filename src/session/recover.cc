@@ -35,6 +35,7 @@ bool guest_is_gone(const Marker& marker) {
 
 // `unfinished` gets what is to be tried again: what could not be released.
 workspace::Settled redo(const Marker& marker, std::span<const KnownWork> known,
+                        const std::function<void(const std::string&)>& tell,
                         std::vector<workspace::Work>& unfinished) {
   workspace::Settled out;
   for (const workspace::Work& work : marker.works) {
@@ -44,27 +45,58 @@ workspace::Settled redo(const Marker& marker, std::span<const KnownWork> known,
       out.add_unreleased(work.name + ": it can only be done by the session itself");
       continue;
     }
+    if (marker.guest == 0 && found->due) {
+      if (!found->due(work.record)) {
+        unfinished.push_back(work);
+        continue;
+      }
+      tell(marker.plan.work_folder);
+    }
     const auto settled = found->redo(work.record);
     if (settled) {
       out.append(*settled);
     } else {
       out.add_unreleased(work.name + ": " + settled.error().message());
     }
-    if (work.always && (!settled || !settled->unreleased().empty())) unfinished.push_back(work);
+    const bool again = settled && settled->unfinished();
+    if (!again && (!work.always || found->due || (settled && settled->unreleased().empty()))) continue;
+    unfinished.push_back(work);
+    unfinished.back().always = true;
   }
   return out;
 }
 
 class Recoverer {
  public:
-  Recoverer(const StateFolder& state, std::span<const KnownWork> known) : state_(state), known_(known) {}
+  Recoverer(const StateFolder& state, std::span<const KnownWork> known,
+            const std::function<void(const std::string&)>& tell)
+      : state_(state), known_(known), tell_(tell) {}
   base::Status one(const std::string& name);
   Recovery out;
 
  private:
+  [[nodiscard]] bool is_recovered_for_us(int file) const;
+
   const StateFolder& state_;
   std::span<const KnownWork> known_;
+  const std::function<void(const std::string&)>& tell_;
 };
+
+// Another process is at it, and what it does has to be done before the caller goes on.
+bool Recoverer::is_recovered_for_us(int file) const {
+  // Those of a session that runs are shared.
+  if (::flock(file, LOCK_SH | LOCK_NB) == 0) {
+    ::flock(file, LOCK_UN);
+    return false;
+  }
+  const auto bytes = base::read_to_end(file, kMostMarker, "the marker");
+  const auto marker = bytes ? decode_marker(*bytes) : std::unexpected(bytes.error());
+  (void)::lseek(file, 0, SEEK_SET);
+  return marker && std::ranges::any_of(marker->works, [&](const workspace::Work& work) {
+           const auto found = std::ranges::find(known_, work.name, &KnownWork::name);
+           return found != known_.end() && found->due && found->due(work.record);
+         });
+}
 
 base::Status Recoverer::one(const std::string& name) {
   const std::string file_name = name + std::string(kPending);
@@ -74,8 +106,10 @@ base::Status Recoverer::one(const std::string& name) {
     return std::unexpected(file.error());
   }
   if (::flock(file->get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return {};
-    return base::system_error("lock the marker", file_name, errno);
+    if (errno != EWOULDBLOCK) return base::system_error("lock the marker", file_name, errno);
+    if (!is_recovered_for_us(file->get())) return {};
+    // What is waited for has no guest.
+    if (::flock(file->get(), LOCK_EX) != 0) return base::system_error("lock the marker", file_name, errno);
   }
   // Settled between the two calls.
   struct stat found{};
@@ -93,17 +127,21 @@ base::Status Recoverer::one(const std::string& name) {
     settlement.started = marker.started;
     settlement.reason = EndReason::kLost;
     settlement.error = "belljar and its settler were ended before the session was; recovered later";
-    settlement.after = redo(marker, known_, unfinished);
+    settlement.after = redo(marker, known_, tell_, unfinished);
     recovered.settled = settlement.after;
     BELLJAR_TRY(state_.write_file(name + ".json", settlement_json(settlement, marker.plan)));
     recovered.settlement = state_.path() + "/" + name + ".json";
     out.sessions.push_back(std::move(recovered));
   } else {
-    const workspace::Settled settled = redo(marker, known_, unfinished);
+    const workspace::Settled settled = redo(marker, known_, tell_, unfinished);
     if (!settled.unreleased().empty()) {
       out.errors.push_back(base::refuse("recover the session", marker.session, base::join(settled.unreleased(), "; "),
                                         "try again: belljar recover")
                                .error());
+    }
+    if (!settled.quarantined().empty()) {
+      recovered.settled = settled;
+      out.sessions.push_back(std::move(recovered));
     }
   }
   // By which a session that runs is told of other rules.
@@ -117,11 +155,12 @@ base::Status Recoverer::one(const std::string& name) {
 
 }  // namespace
 
-base::Result<Recovery> recover(const std::string& state_folder, std::span<const KnownWork> known) {
+base::Result<Recovery> recover(const std::string& state_folder, std::span<const KnownWork> known,
+                               const std::function<void(const std::string& work_folder)>& tell) {
   if (::access(state_folder.c_str(), F_OK) != 0 && errno == ENOENT) return Recovery{};
   BELLJAR_ASSIGN(const StateFolder state, StateFolder::open(state_folder));
   BELLJAR_ASSIGN(const std::vector<std::string> names, state.names(kPending));
-  Recoverer recoverer(state, known);
+  Recoverer recoverer(state, known, tell);
   for (const std::string& name : names) {
     if (auto status = recoverer.one(name); !status) recoverer.out.errors.push_back(std::move(status).error());
   }

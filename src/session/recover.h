@@ -16,6 +16,8 @@ namespace belljar::session {
 struct KnownWork {
   std::string_view name;
   std::function<base::Result<workspace::Settled>(std::string_view record)> redo;
+  // Of one that came to no end before: whether it is this time's to go on with it. Null: always.
+  std::function<bool(std::string_view record)> due;
 };
 
 struct Recovered {
@@ -32,6 +34,9 @@ struct Recovery {
   std::vector<Recovered> sessions;
   std::vector<base::Error> errors;
 };
-[[nodiscard]] base::Result<Recovery> recover(const std::string& state_folder, std::span<const KnownWork> known);
+// `tell` is called before something is gone on with, which may take long.
+[[nodiscard]] base::Result<Recovery> recover(
+    const std::string& state_folder, std::span<const KnownWork> known,
+    const std::function<void(const std::string& work_folder)>& tell = [](const std::string&) {});
 
 }  // namespace belljar::session

@@ -250,7 +250,10 @@ void Process::work(bool always, workspace::Settled& out) {
     } else {
       out.add_unreleased(work.name + ": " + settled.error().message());
     }
-    if (always && (!settled || !settled->unreleased().empty())) unfinished_.push_back(work);
+    const bool unfinished = settled && settled->unfinished();
+    if (!unfinished && (!always || (settled && settled->unreleased().empty()))) continue;
+    unfinished_.push_back(work);
+    unfinished_.back().always = true;
   }
 }
 

@@ -297,7 +297,7 @@ base::Result<workspace::Settled> redo(std::string_view record) {
   out.add_note("done from the record");
   return out;
 }
-const std::array<KnownWork, 1> kKnown{{{"test work", &redo}}};
+const std::array<KnownWork, 1> kKnown{{{"test work", &redo, {}}}};
 
 TEST_F(SettlerTest, WhatNobodySettledIsRecovered) {
   const pid_t launcher = start_launcher();
@@ -364,12 +364,14 @@ TEST_F(SettlerTest, RecoveryComesBackToWhatCouldNotBeReleased) {
                                       [](std::string_view record) -> base::Result<workspace::Settled> {
                                         kAdd(record);
                                         return workspace::Settled();
-                                      }},
+                                      },
+                                      {}},
                                      {"again", [](std::string_view record) -> base::Result<workspace::Settled> {
                                         workspace::Settled out;
                                         if (kAdd(record) < 3) out.add_unreleased("not yet");
                                         return out;
-                                      }}};
+                                      },
+                                      {}}};
   auto recovery = recover(state_, known);
   ASSERT_TRUE(recovery);
   ASSERT_EQ(recovery->sessions.size(), 1U);
@@ -385,6 +387,59 @@ TEST_F(SettlerTest, RecoveryComesBackToWhatCouldNotBeReleased) {
   EXPECT_EQ(text_of(tree_.at("once")), "x");
   EXPECT_EQ(text_of(tree_.at("again")), "xxx");
   EXPECT_THAT(state_files(), ElementsAre("aaaa.json"));
+}
+
+// What came to no end stays on record, and is gone on with when it is due, without the session's other works.
+TEST_F(SettlerTest, WhatCameToNoEndIsGoneOnWith) {
+  Errand mine = errand();
+  mine.works[0].run = [](int) -> base::Result<workspace::Settled> {
+    workspace::Settled out;
+    out.set_unfinished();
+    return out;
+  };
+  workspace::Work other;
+  other.name = "other";
+  other.run = [](int) -> base::Result<workspace::Settled> { return workspace::Settled(); };
+  mine.works.push_back(other);
+  {
+    auto settler = Settler::start(mine);
+    ASSERT_TRUE(settler);
+    ASSERT_TRUE(settler->guard(pidfd_of(guest_).get(), guest_, -1));
+    ASSERT_TRUE(settler->prepare());
+    ASSERT_TRUE(settler->begin({}));
+    ::kill(guest_, SIGKILL);
+    const auto settled = settler->settle();
+    ASSERT_TRUE(settled);
+    EXPECT_TRUE(settled->unfinished());
+  }
+  EXPECT_TRUE(eventually([&] { return state_files() == std::vector<std::string>{"0123456789abcdef.pending"}; }));
+  bool due = false;
+  bool ends = false;
+  std::vector<std::string> told;
+  const std::array<KnownWork, 1> known{{{"test work",
+                                         [&](std::string_view record) -> base::Result<workspace::Settled> {
+                                           auto out = redo(record);
+                                           if (!ends) out->set_unfinished();
+                                           out->add(workspace::Quarantined{"/work/.envrc", "/quarantine/1", ""});
+                                           return out;
+                                         },
+                                         [&](std::string_view) { return due; }}}};
+  const auto tell = [&](const std::string& folder) { told.push_back(folder); };
+  ASSERT_TRUE(recover(state_, known, tell));
+  EXPECT_FALSE(fs::exists(tree_.at("redone")));
+  EXPECT_THAT(told, IsEmpty());
+  due = true;
+  auto recovery = recover(state_, known, tell);
+  ASSERT_TRUE(recovery);
+  EXPECT_THAT(told, ElementsAre("/work"));
+  EXPECT_EQ(recovery->sessions.size(), 1U);
+  EXPECT_THAT(state_files(), ElementsAre("0123456789abcdef.pending"));
+  ends = true;
+  recovery = recover(state_, known, tell);
+  ASSERT_TRUE(recovery);
+  EXPECT_THAT(recovery->errors, IsEmpty());
+  EXPECT_EQ(recovery->sessions.size(), 1U);
+  EXPECT_THAT(state_files(), IsEmpty());
 }
 
 TEST_F(SettlerTest, RecoveryTakesNothingThatIsNotBelljars) {

@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
+#include <array>
+#include <cerrno>
 #include <map>
 #include <set>
 #include <utility>
@@ -24,7 +25,8 @@ namespace {
 
 constexpr uint64_t kMostItems = 100'000;
 constexpr uint64_t kMostPath = uint64_t{1} << 16U;
-constexpr auto kMostTime = std::chrono::seconds(40);
+constexpr size_t kMostLinks = 20'000;
+constexpr size_t kMostLinkText = 512;
 constexpr int kMostRounds = 3;
 
 // The second walk: puts into quarantine what was not there before.
@@ -37,10 +39,7 @@ class Sweep : public TreeVisitor {
 
   bool on_entry(const TreeEntry& entry) override {
     const NameKind name = protected_name(entry.name);
-    if (entry.type == DT_LNK && leads_to_unswept(entry)) {
-      put(entry.folder, std::string(entry.name), entry.path());
-      return false;
-    }
+    if (entry.type == DT_LNK) note_link(entry);
     if (name == NameKind::kNone) return true;
     if (name != NameKind::kGit && lies_in_packages(entry.folder_path)) return true;
     const std::string path = entry.path();
@@ -78,6 +77,27 @@ class Sweep : public TreeVisitor {
     out_.add(std::move(moved));
   }
 
+  // Links that the walk came by, and whether those are all. To follow them is for after the walk: a guest can make links
+  // that take long.
+  [[nodiscard]] const std::vector<std::string>& links() const { return links_; }
+  [[nodiscard]] bool all_links() const { return all_links_; }
+  // Puts a link away that leads to a folder that nobody looks through. No program has a reason for it: in the guest those
+  // folders have other names. One that stays within the work folder leads no further than another link of it, which has
+  // its own turn; and none that a program makes has a text that long.
+  void judge_link(int folder, const std::string& leaf, const std::string& path) {
+    std::array<char, kMostLinkText> text{};
+    const ssize_t size = ::readlinkat(folder, leaf.c_str(), text.data(), text.size());
+    if (size < 0) return;
+    bool leads = static_cast<size_t>(size) == text.size();
+    if (!leads) {
+      const base::Fd end(::openat(folder, leaf.c_str(), O_PATH | O_CLOEXEC));
+      const auto real = end ? base::real_path(end.get()) : base::system_error("open", leaf, errno);
+      leads = real && std::ranges::any_of(guard_.unswept,
+                                          [&](const std::string& tree) { return base::is_within(*real, tree); });
+    }
+    if (leads) put(folder, leaf, path);
+  }
+
   // True when somebody moved folders about while they were looked at, so that another round is due.
   bool begin_again() {
     if (!std::exchange(moved_, false)) return false;
@@ -107,14 +127,13 @@ class Sweep : public TreeVisitor {
   }
 
  private:
-  // No program has a reason for such a link: in the guest those folders have other names. One that stays within the
-  // work folder leads no further than another link of it, which has its own turn.
-  [[nodiscard]] bool leads_to_unswept(const TreeEntry& entry) const {
-    if (guard_.unswept.empty()) return false;
-    const base::Fd end(::openat(entry.folder, entry.name.data(), O_PATH | O_CLOEXEC));
-    const auto real = end ? base::real_path(end.get()) : base::system_error("open", entry.name, errno);
-    const auto leads = [&](const std::string& tree) { return base::is_within(*real, tree); };
-    return real && std::ranges::any_of(guard_.unswept, leads);
+  void note_link(const TreeEntry& entry) {
+    if (guard_.unswept.empty()) return;
+    if (links_.size() < kMostLinks) {
+      links_.push_back(entry.path());
+    } else {
+      all_links_ = false;
+    }
   }
 
   static constexpr size_t kMostUnseen = 20;
@@ -143,8 +162,47 @@ class Sweep : public TreeVisitor {
   std::set<const Known*> seen_;
   std::set<std::string> put_;  // where what was put away has been
   std::map<std::string, int> unseen_;
+  std::vector<std::string> links_;  // relative paths
+  bool all_links_ = true;
   bool moved_ = false;
 };
+
+// All links, where they are too many to keep, or too deep.
+class LinkSweep : public TreeVisitor {
+ public:
+  LinkSweep(Sweep& sweep, const base::Deadline& deadline) : sweep_(sweep), deadline_(deadline) {}
+  bool on_entry(const TreeEntry& entry) override {
+    if (entry.type == DT_LNK && !deadline_.passed()) {
+      sweep_.judge_link(entry.folder, std::string(entry.name), entry.path());
+    }
+    return true;
+  }
+  bool on_repository(int /*folder*/, std::string_view /*path*/) override { return true; }
+  void on_unseen(std::string_view /*path*/, int /*code*/) override {}
+
+ private:
+  Sweep& sweep_;
+  const base::Deadline& deadline_;
+};
+
+base::Status sweep_links(int root, const base::Deadline& deadline, Sweep& sweep) {
+  bool all = sweep.all_links();
+  for (size_t i = 0; all && i < sweep.links().size(); ++i) {
+    if (deadline.passed()) return base::system_error("follow the links", "", ETIME);
+    const std::string& path = sweep.links()[i];
+    const size_t slash = path.rfind('/');
+    const auto folder = base::open_resolved(root, slash == std::string::npos ? "." : path.substr(0, slash),
+                                            O_PATH | O_DIRECTORY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    // In a shut folder, or too deep for a path.
+    all = folder || folder.error().code == ENOENT || folder.error().code == ENOTDIR;
+    if (folder) sweep.judge_link(folder->get(), std::string(base::name_of(path)), path);
+  }
+  if (all) return {};
+  LinkSweep visitor(sweep, deadline);
+  BELLJAR_TRY(walk_tree(root, visitor, {.deadline = deadline, .force_own = true}));
+  if (deadline.passed()) return base::system_error("follow the links", "", ETIME);
+  return {};
+}
 
 // What git obeys in a folder of its own, and links and their like at any depth: git appends to logs, writes messages
 // and removes old packs through a link. All else in it is the guest's.
@@ -253,6 +311,7 @@ base::Status sweep(const Guard& guard, int root, const base::Deadline& deadline,
     BELLJAR_TRY(walk_tree(root, visitor, options));
     if (round + 1 == kMostRounds || !visitor.begin_again()) break;
   }
+  BELLJAR_TRY(sweep_links(root, deadline, visitor));
   visitor.tell_gone(root);
   visitor.tell_unseen();
   return {};
@@ -346,9 +405,8 @@ base::Result<Guard> decode_guard(std::string_view bytes) {
   return out;
 }
 
-base::Result<Settled> settle(const Guard& guard, int scratch) {
+base::Result<Settled> settle(const Guard& guard, int scratch, const base::Deadline& deadline) {
   Settled out;
-  const auto deadline = base::Deadline::after(kMostTime);
   BELLJAR_ASSIGN(const base::Fd itself, base::open_resolved(AT_FDCWD, guard.root, O_PATH | O_DIRECTORY,
                                                             RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS));
   FileLook found;
@@ -359,8 +417,13 @@ base::Result<Settled> settle(const Guard& guard, int scratch) {
   }
   const OpenedFolder root = OpenedFolder::reopen(itself.get(), true);
   if (!root) return base::system_error("look into", guard.root, errno);
-  if (const auto swept = sweep(guard, root.fd(), deadline, out); !swept) {
-    out.add_unreleased(swept.error().message());
+  const auto swept = sweep(guard, root.fd(), deadline, out);
+  if (!swept && swept.error().code != ETIME) out.add_unreleased(swept.error().message());
+  if (deadline.passed()) {
+    out.set_unfinished();
+    out.add_unreleased("look for what the guest left in '" + guard.root +
+                       "': it did not come to an end in time (do not use the folder before the next launch in it, or "
+                       "'belljar recover', has done so)");
   }
   for (const PrivateCopy& copy : guard.copies) {
     if (const auto listed = list_changes(copy, scratch, deadline, out); !listed) out.add_note(listed.error().message());

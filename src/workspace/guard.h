@@ -1,11 +1,13 @@
 // What of a work folder is compared once the guest is gone.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "workspace/protected.h"
 #include "workspace/settled.h"
@@ -54,8 +56,10 @@ struct Guard {
 // Once every process of the guest is gone: lists what it changed in its private copies, and moves every protected path
 // that is new or another one than before to quarantine, at any depth. `scratch` is the root of the guest's scratch
 // tmpfs, or -1: then nothing is known of the copies. Whatever the guest has left in the work folder, and whoever else
-// is at work in it meanwhile, it changes nothing outside, follows no link and ends within a minute; what it could not
-// look at is told as unreleased. May be done again.
-[[nodiscard]] base::Result<Settled> settle(const Guard& guard, int scratch);
+// is at work in it meanwhile, it changes nothing outside, follows no link and ends soon after the deadline, then
+// unfinished; what it could not look at is told as unreleased. May be done again.
+[[nodiscard]] base::Result<Settled> settle(const Guard& guard, int scratch, const base::Deadline& deadline);
+// The time that the end of a session waits for it.
+inline constexpr auto kSettleTime = std::chrono::seconds(40);
 
 }  // namespace belljar::workspace

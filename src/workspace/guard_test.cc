@@ -66,7 +66,7 @@ class GuardTest : public ::testing::Test {
   Settled end(int scratch = -1) {
     const auto guard = decode_guard(encode(guard_));
     EXPECT_TRUE(guard && *guard == guard_);
-    auto settled = settle(*guard, scratch);
+    auto settled = settle(*guard, scratch, {});
     EXPECT_TRUE(settled) << settled.error().message();
     return settled.value_or(Settled{});
   }
@@ -237,6 +237,50 @@ TEST_F(GuardTest, PutsAwayLinksToWhatNobodyLooksThrough) {
   for (const char* name : {"a/inside", "elsewhere", "nowhere"}) EXPECT_TRUE(is_there(name)) << name;
 }
 
+// Links that take long to follow are not followed before everything else was looked at.
+TEST_F(GuardTest, LinksWithAVeryLongTextArePutAwayUnread) {
+  fs::create_directories(folder_ / "cache");
+  guard_.unswept = {(folder_ / "cache").string()};
+  begin();
+  std::string way;
+  for (int i = 0; i < 100; ++i) way += "./././";
+  fs::create_symlink(way + "nothing", root_ / "long");
+  fs::create_symlink(way.substr(0, 300) + "nothing", root_ / "short");
+  EXPECT_THAT(quarantined(end()), ElementsAre("long"));
+}
+
+TEST_F(GuardTest, LinksAreFoundThatAreTooManyTooDeepOrInShutFolders) {
+  fs::create_directories(folder_ / "cache");
+  guard_.unswept = {(folder_ / "cache").string()};
+  begin();
+  folder("shut");
+  fs::create_symlink(folder_ / "cache", root_ / "shut/link");
+  fs::permissions(root_ / "shut", fs::perms::none);
+  const Settled settled = end();
+  fs::permissions(root_ / "shut", fs::perms::owner_all);
+  EXPECT_THAT(quarantined(settled), ElementsAre("shut/link"));
+  folder("many");
+  for (int i = 0; i < 20'010; ++i) fs::create_symlink("nothing", root_ / "many" / std::to_string(i));
+  folder("zz");
+  fs::create_symlink(folder_ / "cache", root_ / "zz/link");
+  fs::create_symlink(folder_ / "cache", root_ / "many/link");
+  EXPECT_THAT(quarantined(end()), UnorderedElementsAre("zz/link", "many/link"));
+}
+
+TEST_F(GuardTest, WhatComesToNoEndSaysSoAndGoesOnLater) {
+  begin();
+  folder("many");
+  for (int i = 0; i < 1000; ++i) file("many/" + std::to_string(i) + "/.envrc");
+  const auto cut_off = settle(guard_, -1, base::Deadline::after(std::chrono::seconds(0)));
+  ASSERT_TRUE(cut_off);
+  EXPECT_TRUE(cut_off->unfinished());
+  EXPECT_THAT(cut_off->unreleased(), ElementsAre(HasSubstr("did not come to an end in time")));
+  EXPECT_LT(cut_off->quarantined().size(), 1000);
+  const Settled rest = end();
+  EXPECT_FALSE(rest.unfinished());
+  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(is_there("many/" + std::to_string(i) + "/.envrc"));
+}
+
 TEST_F(GuardTest, LooksIntoShutFoldersAndLeavesThemShut) {
   begin();
   file("a/.envrc", "evil");
@@ -381,14 +425,14 @@ TEST_F(GuardTest, RefusesAnotherFolderInThePlaceOfTheWorkFolder) {
   begin();
   fs::rename(root_, folder_ / "was");
   folder(".git");
-  const auto settled = settle(guard_, -1);
+  const auto settled = settle(guard_, -1, {});
   ASSERT_FALSE(settled);
   EXPECT_THAT(settled.error().message(), HasSubstr("it is another folder than at the launch"));
   EXPECT_TRUE(is_there(".git"));
   fs::remove(root_ / ".git");
   fs::remove(root_);
   fs::create_directory_symlink(folder_ / "was", root_);
-  EXPECT_FALSE(settle(guard_, -1));
+  EXPECT_FALSE(settle(guard_, -1, {}));
 }
 
 TEST_F(GuardTest, ListsWhatWasWrittenToAPrivateCopy) {

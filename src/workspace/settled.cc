@@ -85,11 +85,12 @@ void Settled::append(const Settled& other) {
   for (const std::string& text : other.unreleased_) add_unreleased(text);
   for (const std::string& text : other.notes_) add_note(text);
   unlisted_ += other.unlisted_;
+  unfinished_ = unfinished_ || other.unfinished_;
 }
 
 bool Settled::empty() const {
   return changes_.empty() && quarantined_.empty() && configs_.empty() && unreleased_.empty() && notes_.empty() &&
-         unlisted_ == 0;
+         unlisted_ == 0 && !unfinished_;
 }
 
 std::string encode(const Settled& settled) {
@@ -116,6 +117,7 @@ std::string encode(const Settled& settled) {
     for (const std::string& text : *list) base::pack_text(out, text);
   }
   base::pack_number(out, settled.unlisted());
+  base::pack_number(out, settled.unfinished() ? 1 : 0);
   return out;
 }
 
@@ -139,6 +141,7 @@ base::Result<Settled> decode_settled(std::string_view bytes) {
   for (uint64_t n = in.number(Settled::kMostEntries); n > 0 && in.good(); --n) out.add_note(in.text(kText));
   const bool over = out.unlisted_ != 0;
   out.unlisted_ = in.number(UINT64_MAX);
+  out.unfinished_ = in.number(1) == 1;
   if (over || !in.at_end()) {
     return base::refuse("read what was settled", "", "the bytes are not whole or break the bounds");
   }

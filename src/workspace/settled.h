@@ -61,6 +61,9 @@ class Settled {
   // What could not be released or undone, and what a person can do about it.
   void add_unreleased(std::string text);
   void add_note(std::string text);
+  // The work came to no end in its time: it is to be done again, from the start.
+  void set_unfinished() { unfinished_ = true; }
+  [[nodiscard]] bool unfinished() const { return unfinished_; }
   // All of `other` after what is here, within the same bounds.
   void append(const Settled& other);
 
@@ -87,6 +90,7 @@ class Settled {
   std::vector<std::string> notes_;
   uint64_t unlisted_ = 0;
   size_t bytes_ = 0;
+  bool unfinished_ = false;
 };
 
 // Bytes for a pipe between two processes of one build; at most kMostEncoded.
@@ -105,7 +109,7 @@ struct Work {
   // All that is needed to do it later, in another process: at most kMostRecord bytes. Lies in the state folder, where
   // no guest can write, for the time of the session.
   std::string record;
-  // Done too when the agent never started; `scratch` is -1 then.
+  // Done too when the agent never started; `scratch` is -1 then. So is, later, what came to no end (unfinished()).
   bool always = false;
   // Descriptors of the launcher's that `run` uses: the settler keeps its copies of these and closes all others.
   std::vector<int> descriptors;
