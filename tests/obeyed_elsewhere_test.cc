@@ -237,6 +237,29 @@ const Way kWays[] = {
      "echo EVIL >tasks.json", "cat ../.vscode/tasks.json"},
     {"TheServersOfTheFolderAbove", "echo good >mcp.json; ln -s work/mcp.json ../.mcp.json", "echo EVIL >mcp.json",
      "cat ../.mcp.json"},
+    {"ATemplateOfRepositories", "mkdir -p tpl/hooks; git config --global init.templateDir \"$PWD/tpl\"",
+     "evil tpl/hooks/post-commit; printf '[core]\n\tfsmonitor = \"echo EVIL >&2; false\"\n' >tpl/config",
+     "git init -q ../new; cd ../new; commit; git status 2>&1"},
+    {"AScriptOfAFilterAtTheTop",
+     "git init -q .; echo '{print}' >strip.awk; git config filter.x.clean 'awk -f strip.awk'; echo '*.c filter=x' "
+     ">.gitattributes; echo >a.c",
+     "echo 'BEGIN{system(\"echo EVIL >&2\")}' >strip.awk", "git add a.c 2>&1"},
+    {"AFilterThatStepsIntoAFolder",
+     "git init -q .; good tools/h; git config filter.x.clean 'cd tools && ./h'; echo '*.c filter=x' >.gitattributes; "
+     "echo >a.c",
+     "evil tools/h", "git add a.c 2>&1"},
+    {"HooksByWayOfAnothersHome", "git init -q .; good hk/pre-commit; git config core.hooksPath \"~root/../$PWD/hk\"",
+     "evil hk/pre-commit", "commit"},
+    {"ASkillBehindALinkToPackages",
+     "mkdir -p .claude/skills links node_modules/sk; echo good >node_modules/sk/S.md; ln -s ../node_modules/sk "
+     "links/sk; "
+     "ln -s ../../links/sk .claude/skills/sk",
+     "rm links/sk && mkdir links/sk && echo EVIL >links/sk/S.md", "cat .claude/skills/sk/S.md"},
+    {"APackageThatTheHomeObeys",
+     "mkdir -p ~/.claude/skills node_modules/sk; echo good >node_modules/sk/S.md; ln -s \"$PWD/node_modules/sk\" "
+     "~/.claude/skills/sk",
+     "echo EVIL >node_modules/sk/S.md", "cat ~/.claude/skills/sk/S.md"},
+    {"SettingsWithoutADot", "true", "echo EVIL >OpenCode.json", "cat OpenCode.json"},
     {"ADevelopmentContainer", "true", "echo EVIL >.devcontainer.json", "cat .devcontainer.json"},
 };
 
@@ -312,6 +335,23 @@ TEST_F(ObeyedElsewhereTest, HooksInTheWorkFolderItselfAreAWeakening) {
   const TempDir world;
   make(world, "git init -q .; git config core.hooksPath .");
   EXPECT_THAT(run(guest(world, "true")).err, HasSubstr("/.git/config' leads to the work folder"));
+}
+
+TEST_F(ObeyedElsewhereTest, WhatIsToComeForTheHomeIsAWeakening) {
+  const TempDir world;
+  make(world, "ln -s \"$PWD/aliases\" ~/.bash_aliases");
+  EXPECT_THAT(run(guest(world, "true")).err, HasSubstr("/work/aliases', where nothing is: what the agent makes there"));
+}
+
+TEST_F(ObeyedElsewhereTest, PackagesThatShareTheirFilesAreLeftAlone) {
+  const TempDir world;
+  make(world,
+       "mkdir -p store .claude/skills packages/x/node_modules node_modules ~/.claude/skills dev/node_modules; "
+       "for i in $(seq 2100); do echo >store/$i; done; cp -rl store packages/x/node_modules/p; "
+       "cp -rl store node_modules/p; cp -rl store dev/node_modules/p; mv dev ../dev; rm -rf store; "
+       "ln -s ../../packages/x .claude/skills/x; ln -s \"$PWD/../dev\" ~/.claude/skills/dev");
+  const Output output = run(guest(world, "echo more >node_modules/p/1"));
+  EXPECT_EQ(output.code, 0) << output.err;
 }
 
 // In a folder where everybody may make entries, others would say what the agent cannot write.

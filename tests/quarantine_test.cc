@@ -110,6 +110,24 @@ TEST_F(QuarantineTest, ListsAndDropsWhatHadALongPath) {
   EXPECT_TRUE(fs::is_empty(dir_ / "state/belljar/quarantine"));
 }
 
+// Git looks for repositories at any depth, and by their shape.
+TEST_F(QuarantineTest, NoRepositoryInItIsOne) {
+  (void)guest(
+      "mkdir -p .vscode/sub/deep; git init -q .vscode/sub/deep; git init -q --bare .vscode/bare; chmod 0 .vscode/sub; "
+      "git init -q --bare .vscode/.git");
+  const auto repositories = [&](const std::string& place) {
+    return must_run({.argv = {"find", place, "-name", ".git", "-o", "-name", "HEAD"}});
+  };
+  EXPECT_EQ(repositories(dir_ / "state"), "");
+  const auto found = ids();
+  ASSERT_THAT(found, SizeIs(1)) << quarantine({"ls"}).out;
+  EXPECT_EQ(quarantine({"restore", found.begin()->second}).code, 0);
+  fs::permissions(work() + "/.vscode/sub", fs::perms::owner_all);
+  for (const char* path : {"/.vscode/sub/deep/.git/HEAD", "/.vscode/bare/HEAD", "/.vscode/.git/HEAD"}) {
+    EXPECT_TRUE(fs::exists(work() + path)) << path;
+  }
+}
+
 TEST_F(QuarantineTest, KnowsOnlyItsOwn) {
   write_file(dir_ / "state/belljar/secret", "x");
   fs::permissions(dir_ / "state/belljar", fs::perms::owner_all);

@@ -178,6 +178,7 @@ struct Facts {
   std::vector<std::string> watched;            // see Plan
   std::vector<std::string> held;               // folders with something in them that is obeyed where it is
   std::vector<std::string> unseen_folders;     // where there may be more
+  std::map<std::string, std::string> awaited;  // of `watched`, what something outside leads to, and that
   std::vector<std::string> obeyed_whole;       // what leads to the work folder itself, or to a folder above
   std::vector<SpecialFile> special_files;      // in the work folder and in what the policy names
   ProgramFact program;

@@ -177,6 +177,7 @@ constexpr std::array kCommands = {Command{"core", "fsmonitor"},
                                   Command{"gc", "recentobjectshook"},
                                   Command{"remote\"", "uploadpack"},
                                   Command{"remote\"", "receivepack"},
+                                  Command{"hook\"", "command"},
                                   Command{"submodule\"", "update"}};
 
 bool is_command(std::string_view section, std::string_view key) {
@@ -200,8 +201,10 @@ bool is_interpreter(std::string_view word) {
 }
 
 // What a shell could take for a path, whatever the quotes and operators around it. A word without a slash is one only
-// for an interpreter. What follows a variable or `$(…)` may begin at the top of the work tree.
-void add_words(std::string_view line, std::vector<std::string>& out) {
+// for an interpreter, or where a file has that name. What follows a variable or `$(…)` may begin at the top of the work
+// tree, and what follows a `cd` in the folder that it names.
+void add_words(std::string_view line, GitRedirects& into) {
+  std::vector<std::string>& out = into.words;
   constexpr std::string_view kEnds =
       " '\"`;|&()<>{}=$!\x01\x02\x03\x04\x05\x06\x07\b\t\n\v\f\r\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18"
       "\x19\x1a\x1b\x1c\x1d\x1e\x1f\x7f";
@@ -216,12 +219,19 @@ void add_words(std::string_view line, std::vector<std::string>& out) {
     }
   }
   std::string_view before;
+  std::string_view folder;
   char mark = ' ';
   while (!line.empty()) {
     const size_t end = std::min(line.find_first_of(kEnds), line.size());
     if (const std::string_view word = line.substr(0, end); !word.empty()) {
       const size_t slash = word.find('/');
-      if (slash != std::string_view::npos || is_interpreter(before)) out.emplace_back(word);
+      if (slash != std::string_view::npos || is_interpreter(before)) {
+        out.emplace_back(word);
+      } else {
+        into.names.emplace_back(word);
+      }
+      if (!folder.empty() && !word.starts_with('/')) out.push_back(std::string(folder) + "/" + std::string(word));
+      if (before == "cd") folder = word;
       const bool expanded = mark == '$' || mark == ')' || mark == '}' || mark == '"' || mark == '`';
       if (expanded && slash != std::string_view::npos) out.push_back("." + std::string(word.substr(slash)));
       if (!word.starts_with('-')) before = word;
@@ -257,10 +267,10 @@ void read_git_identity(std::string_view text, GitIdentity& into) {
 void read_git_redirects(std::string_view text, GitRedirects& into) {
   const Setting take = [&](std::string_view section, std::string_view key, std::string value) {
     if (is_command(section, key)) {
-      add_words(value, into.words);
+      add_words(value, into);
     } else if (has_control(value)) {
       return;
-    } else if (section == "core" && key == "hookspath") {
+    } else if ((section == "core" && key == "hookspath") || (section == "init" && key == "templatedir")) {
       into.programs.push_back(std::move(value));
     } else if (section == "core" && key == "worktree") {
       into.work_tree = std::move(value);

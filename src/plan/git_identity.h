@@ -18,10 +18,13 @@ void read_git_identity(std::string_view text, GitIdentity& into);
 
 // What a git config file sends git to. As written, so perhaps relative.
 struct GitRedirects {
-  std::vector<std::string> programs{};  // core.hooksPath, a folder of hooks that git starts
+  // Folders: of hooks that git starts (core.hooksPath), and of what it puts into each new repository
+  // (init.templateDir).
+  std::vector<std::string> programs{};
   // Words of command lines that git gives to a shell unasked: core.fsmonitor, filters, textconv, editors, ….
   // Each may be a program, or a script that one runs.
   std::vector<std::string> words{};
+  std::vector<std::string> names{};  // other words of theirs: a script, where a file at the top is called so
   std::vector<std::string> files{};  // what git obeys as it obeys this one: include.path, includeIf.*.path
   std::string work_tree{};           // core.worktree, relative to the git folder
 };

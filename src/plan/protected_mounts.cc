@@ -82,6 +82,10 @@ base::Status add_protected(Draft& draft) {
   for (const std::string& pattern : draft.policy.files.approve) {
     draft.weakenings.push_back("approve '" + pattern + "': the agent can make and change what programs obey there");
   }
+  for (const auto& [path, leader] : draft.facts.awaited) {
+    draft.weakenings.push_back("'" + leader + "' leads to '" + path +
+                               "', where nothing is: what the agent makes there is obeyed until the session ends");
+  }
   for (const std::string& leader : draft.facts.obeyed_whole) {
     draft.weakenings.push_back("'" + leader + "' leads to the work folder: what the agent makes there is obeyed by it");
   }

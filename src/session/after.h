@@ -26,9 +26,9 @@ struct Launch {
 // settler is started.
 [[nodiscard]] base::Result<std::vector<workspace::Work>> works_after(const Launch& launch);
 
-// What each of them is when it has to be done from its record, before a launch in `folder` (a real path; empty: in any):
-// of a work folder that has to do with it all is looked through, however long that takes, and of others what is left over
-// is left for later. `reach` must outlive it.
+// What each of them is when it has to be done from its record, before a launch in `folder` (a real path; empty: in
+// any): of a work folder that has to do with it all is looked through, however long that takes, and of others what is
+// left over is left for later. `reach` must outlive it.
 [[nodiscard]] std::vector<KnownWork> known_works(tiers::docker::Reach& reach, const std::string& folder);
 
 }  // namespace belljar::session

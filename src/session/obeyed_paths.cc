@@ -79,6 +79,7 @@ void ObeyedPaths::keep_end(const plan::PathFact& fact, const std::string& leader
     // Else the path ends before it gets there, at something that is watched, or in a loop of links, which are
     // protected.
     facts_.watched.push_back(fact.real);
+    if (tree_of(leader).empty() && !is_tree(leader)) facts_.awaited.emplace(fact.real, leader);
   }
 }
 
@@ -100,7 +101,10 @@ void ObeyedPaths::follow_links(const Settings& settings) {
     if (!found) continue;
     if (!found->complete) facts_.unseen_folders.push_back(at);
     for (const std::string& link : found->links) follow_setting(settings, at, at + "/" + link, folders);
-    for (const std::string& name : found->names) note_names(at + "/" + name, ProtectedPath::Treatment::kReadOnly);
+    for (const std::string& name : found->names) {
+      // Their files are shared with a store and with other projects, and obeyed by nobody unasked.
+      if (!workspace::lies_in_packages(name)) note_names(at + "/" + name, ProtectedPath::Treatment::kReadOnly);
+    }
   }
 }
 
@@ -112,7 +116,7 @@ void ObeyedPaths::follow_setting(const Settings& settings, const std::string& fo
       std::ranges::all_of(fact.left, inside)) {
     return;
   }
-  if (leads_to_packages(fact)) return;
+  if (settings.own && leads_to_packages(fact)) return keep_way_to_packages(fact, link);
   if (concerns_trees(fact) && ++links_ > kMostLinks) {
     refuse(folder, "more than " + std::to_string(kMostLinks) + " links lead out of settings",
            "approve the folder (--approve), or take links away");
@@ -123,6 +127,14 @@ void ObeyedPaths::follow_setting(const Settings& settings, const std::string& fo
   if (settings.own && is_document(fact.real)) return;
   keep_end(fact, link, ProtectedPath::Treatment::kReadOnly);
   if (fact.kind == plan::FileKind::kFolder) more.push_back(fact.real);
+}
+
+// What lies in them is the installer's to replace, links too; what leads there is not.
+void ObeyedPaths::keep_way_to_packages(plan::PathFact fact, const std::string& leader) {
+  const auto lies_there = [&](const std::string& path) { return lies_in_packages(path); };
+  std::erase_if(fact.links, [&](const plan::LinkFact& link) { return lies_there(link.path); });
+  std::erase_if(fact.left, lies_there);
+  keep_way(fact, leader);
 }
 
 bool ObeyedPaths::concerns_trees(const plan::PathFact& fact) const {
@@ -183,7 +195,8 @@ void ObeyedPaths::keep_other_names() {
       const Named& named = names_.at(id);
       const bool hidden = named.treatment == ProtectedPath::Treatment::kMask;
       const bool free = is_approved(path) && (is_approved(named.path) || tree_of(named.path).empty());
-      if (path == named.path || (!hidden && (free || is_document(path) || lies_in_protected(path)))) continue;
+      if (path == named.path) continue;
+      if (!hidden && (free || is_document(path) || lies_in_protected(path) || lies_in_packages(path))) continue;
       protect(path, named.treatment, named.path);
     }
   }
@@ -243,12 +256,13 @@ bool ObeyedPaths::lies_in_copy(const std::string& path) const {
 }
 
 bool ObeyedPaths::leads_to_packages(const plan::PathFact& fact) const {
-  const auto lies_there = [&](const std::string& path) {
-    const std::string tree = tree_of(path);
-    return !tree.empty() && workspace::lies_in_packages(path.substr(tree.size() + 1));
-  };
-  return lies_there(fact.real) ||
-         std::ranges::any_of(fact.links, [&](const plan::LinkFact& link) { return lies_there(link.path); });
+  return lies_in_packages(fact.real) ||
+         std::ranges::any_of(fact.links, [&](const plan::LinkFact& link) { return lies_in_packages(link.path); });
+}
+
+bool ObeyedPaths::lies_in_packages(const std::string& path) const {
+  const std::string tree = tree_of(path);
+  return !tree.empty() && workspace::lies_in_packages(path.substr(tree.size() + 1));
 }
 
 }  // namespace belljar::session

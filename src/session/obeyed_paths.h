@@ -80,6 +80,8 @@ class ObeyedPaths {
   [[nodiscard]] bool is_approved(const std::string& path) const;
   [[nodiscard]] bool lies_in_copy(const std::string& path) const;
   [[nodiscard]] bool leads_to_packages(const plan::PathFact& fact) const;
+  [[nodiscard]] bool lies_in_packages(const std::string& path) const;
+  void keep_way_to_packages(plan::PathFact fact, const std::string& leader);
 
   const policy::Policy& policy_;
   plan::Facts& facts_;

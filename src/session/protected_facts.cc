@@ -19,6 +19,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "plan/git_identity.h"
+#include "plan/identity.h"
 #include "policy/preset.h"
 #include "session/obeyed_paths.h"
 #include "session/special_facts.h"
@@ -378,6 +379,10 @@ class Gatherer {
       obeyed_.note_names(walker_.walk(file).real, ProtectedPath::Treatment::kReadOnly);
     }
     const std::vector<Config> everywhere = read_configs(std::move(general));
+    if (const std::string folder = value_of("GIT_TEMPLATE_DIR"); !folder.empty()) {
+      obeyed_.follow(folder, ProtectedPath::Treatment::kReadOnly);
+      follow_hooks(folder);
+    }
     add_repository_above();
     repositories_.push_back({facts_.work_folder, {facts_.work_folder + "/.git"}});
     std::set<std::string> seen;
@@ -423,6 +428,9 @@ class Gatherer {
         follow_hooks(path);
       }
       for (const std::string& word : config.found.words) follow_word(config.file, word, top);
+      for (const std::string& name : config.found.names) {
+        if (walker_.walk(place_of(name, top)).kind == plan::FileKind::kFile) follow_word(config.file, name, top);
+      }
     }
   }
 
@@ -524,11 +532,24 @@ class Gatherer {
     }
   }
 
+  [[nodiscard]] std::string home_of(std::string_view name) const {
+    for (const plan::User& user : plan::users_of(facts_.passwd)) {
+      if (user.name == name) return user.home;
+    }
+    return {};
+  }
+
   // `text` of git's configuration as a path, in which `..` stands: what it leaves may be a link. Empty when it is none.
-  [[nodiscard]] std::string place_of(const std::string& text, const std::string& from) const {
-    if (text.empty() || text.contains('\0') || (text.front() == '~' && !text.starts_with("~/"))) return {};
-    if (text.front() == '~') return facts_.home.empty() ? std::string() : facts_.home + text.substr(1);
-    return text.front() == '/' ? text : from + "/" + text;
+  [[nodiscard]] std::string place_of(std::string_view text, const std::string& from) const {
+    constexpr std::string_view kOptional = ":(optional)";
+    if (text.starts_with(kOptional)) text.remove_prefix(kOptional.size());
+    if (text.empty() || text.contains('\0')) return {};
+    if (text.front() == '~') {
+      const std::string_view user = text.substr(1, std::min(text.find('/'), text.size()) - 1);
+      const std::string home = user.empty() ? facts_.home : home_of(user);
+      return home.empty() ? home : home + std::string(text.substr(1 + user.size()));
+    }
+    return text.front() == '/' ? std::string(text) : from + "/" + std::string(text);
   }
 
   // A hook is often a link to a script that is kept with the code, or another name of it.

@@ -35,8 +35,7 @@ bool guest_is_gone(const Marker& marker) {
 
 // `unfinished` gets what is to be tried again: what could not be released.
 workspace::Settled redo(const Marker& marker, std::span<const KnownWork> known,
-                        const std::function<void(const std::string&)>& tell,
-                        std::vector<workspace::Work>& unfinished) {
+                        const std::function<void(const std::string&)>& tell, std::vector<workspace::Work>& unfinished) {
   workspace::Settled out;
   for (const workspace::Work& work : marker.works) {
     if (marker.guest == 0 && !work.always) continue;

@@ -366,7 +366,8 @@ TEST_F(SettlerTest, RecoveryComesBackToWhatCouldNotBeReleased) {
                                         return workspace::Settled();
                                       },
                                       {}},
-                                     {"again", [](std::string_view record) -> base::Result<workspace::Settled> {
+                                     {"again",
+                                      [](std::string_view record) -> base::Result<workspace::Settled> {
                                         workspace::Settled out;
                                         if (kAdd(record) < 3) out.add_unreleased("not yet");
                                         return out;

@@ -32,8 +32,8 @@ constexpr int kMostRounds = 3;
 // The second walk: puts into quarantine what was not there before.
 class Sweep : public TreeVisitor {
  public:
-  Sweep(const Guard& guard, int root, Settled& out)
-      : guard_(guard), out_(out), quarantine_(guard.quarantine, guard.session, root, guard.root) {
+  Sweep(const Guard& guard, int root, const base::Deadline& deadline, Settled& out)
+      : guard_(guard), out_(out), quarantine_(guard.quarantine, guard.session, root, guard.root, deadline) {
     for (const Known& known : guard.known) by_id_[known.id].push_back(&known);
   }
 
@@ -77,13 +77,13 @@ class Sweep : public TreeVisitor {
     out_.add(std::move(moved));
   }
 
-  // Links that the walk came by, and whether those are all. To follow them is for after the walk: a guest can make links
-  // that take long.
+  // Links that the walk came by, and whether those are all. To follow them is for after the walk: a guest can make
+  // links that take long.
   [[nodiscard]] const std::vector<std::string>& links() const { return links_; }
   [[nodiscard]] bool all_links() const { return all_links_; }
-  // Puts a link away that leads to a folder that nobody looks through. No program has a reason for it: in the guest those
-  // folders have other names. One that stays within the work folder leads no further than another link of it, which has
-  // its own turn; and none that a program makes has a text that long.
+  // Puts a link away that leads to a folder that nobody looks through. No program has a reason for it: in the guest
+  // those folders have other names. One that stays within the work folder leads no further than another link of it,
+  // which has its own turn; and none that a program makes has a text that long.
   void judge_link(int folder, const std::string& leaf, const std::string& path) {
     std::array<char, kMostLinkText> text{};
     const ssize_t size = ::readlinkat(folder, leaf.c_str(), text.data(), text.size());
@@ -303,7 +303,7 @@ void sweep_targets(const Guard& guard, int root, Sweep& sweep) {
 }
 
 base::Status sweep(const Guard& guard, int root, const base::Deadline& deadline, Settled& out) {
-  Sweep visitor(guard, root, out);
+  Sweep visitor(guard, root, deadline, out);
   sweep_targets(guard, root, visitor);
   for (const GitFolder& folder : guard.git_folders) sweep_git(guard, folder, deadline, visitor);
   const WalkOptions options{.deadline = deadline, .force_own = true};

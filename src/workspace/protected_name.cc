@@ -12,25 +12,30 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr std::array kFolders = {".agents"sv, ".claude"sv, ".codex"sv,    ".cursor"sv, ".devcontainer"sv, ".gemini"sv,
-                                 ".husky"sv,  ".idea"sv,   ".opencode"sv, ".vscode"sv, ".windsurf"sv,     ".zed"sv};
+constexpr std::array kFolders = {".agents"sv,  ".amazonq"sv, ".claude"sv, ".codex"sv,    ".cursor"sv, ".devcontainer"sv,
+                                 ".factory"sv, ".gemini"sv,  ".husky"sv,  ".idea"sv,     ".kiro"sv,   ".opencode"sv,
+                                 ".qwen"sv,    ".roo"sv,     ".vscode"sv, ".windsurf"sv, ".zed"sv};
+
+// Those without a dot.
+constexpr std::array kPlainFiles = {"crush.json"sv, "opencode.json"sv, "opencode.jsonc"sv};
 
 constexpr std::array kFiles = {".aider.conf.yml"sv, ".devcontainer.json"sv,
-                               ".bash_aliases"sv,   ".bash_login"sv,
-                               ".bash_logout"sv,    ".bash_profile"sv,
-                               ".belljar.toml"sv,   ".bashrc"sv,
-                               ".cshrc"sv,          ".envrc"sv,
-                               ".exrc"sv,           ".gitconfig"sv,
-                               ".gitmodules"sv,     ".inputrc"sv,
-                               ".kshrc"sv,          ".login"sv,
-                               ".mcp.json"sv,       ".mkshrc"sv,
-                               ".nvimrc"sv,         ".profile"sv,
-                               ".ripgreprc"sv,      ".tcshrc"sv,
-                               ".vimrc"sv,          ".zlogin"sv,
-                               ".zlogout"sv,        ".zprofile"sv,
-                               ".zshenv"sv,         ".zshrc"sv,
-                               ".xprofile"sv,       ".xsession"sv,
-                               ".xinitrc"sv,        ".xsessionrc"sv};
+                               ".crush.json"sv,     ".bash_aliases"sv,
+                               ".bash_login"sv,     ".bash_logout"sv,
+                               ".bash_profile"sv,   ".belljar.toml"sv,
+                               ".bashrc"sv,         ".cshrc"sv,
+                               ".envrc"sv,          ".exrc"sv,
+                               ".gitconfig"sv,      ".gitmodules"sv,
+                               ".inputrc"sv,        ".kshrc"sv,
+                               ".login"sv,          ".mcp.json"sv,
+                               ".mkshrc"sv,         ".nvimrc"sv,
+                               ".profile"sv,        ".ripgreprc"sv,
+                               ".tcshrc"sv,         ".vimrc"sv,
+                               ".zlogin"sv,         ".zlogout"sv,
+                               ".zprofile"sv,       ".zshenv"sv,
+                               ".zshrc"sv,          ".xprofile"sv,
+                               ".xsession"sv,       ".xinitrc"sv,
+                               ".xsessionrc"sv};
 
 constexpr std::array kObeyedByGit = {"hooks"sv,     "config"sv,  "config.worktree"sv, "commondir"sv,    "modules"sv,
                                      "worktrees"sv, "remotes"sv, "branches"sv,        "rebase-merge"sv, "gitdir"sv};
@@ -88,9 +93,14 @@ bool is_one_of(const std::array<std::string_view, N>& names, std::string_view na
 }  // namespace
 
 NameKind protected_name(std::string_view name) {
-  // Nearly every name ends here: all that are listed start with a dot, which only an ignored code point can precede.
-  if (name.empty() || (name.front() != '.' && static_cast<unsigned char>(name.front()) < 0x80)) return NameKind::kNone;
+  // Nearly every name ends here: those that are listed start with a dot or one of two letters, which only an ignored
+  // code point can precede.
+  const auto first = static_cast<unsigned char>(name.empty() ? 0 : name.front());
+  const bool listed = first == '.' || first >= 0x80 || ((first | 0x20U) == 'c' || (first | 0x20U) == 'o');
+  if (!listed) return NameKind::kNone;
+  if (first != '.' && first < 0x80 && !name.contains('.')) return NameKind::kNone;
   const std::string plain = folded(name);
+  if (is_one_of(kPlainFiles, plain)) return NameKind::kFile;
   if (plain == ".git") return NameKind::kGit;
   if (is_one_of(kFolders, plain)) return NameKind::kFolder;
   if (is_one_of(kFiles, plain)) return NameKind::kFile;

@@ -60,15 +60,48 @@ void rename_inert(int folder, const char* name, const char* inert) {
 }
 
 // Git obeys what is in a git folder, whatever that is called, for whoever steps into it; it is none without `HEAD`. Of
-// the folder `leaf`, and of a `.git` in it.
-void make_inert(int parent, const char* leaf) {
-  const OpenedFolder itself = OpenedFolder::open(parent, leaf, true);
-  if (!itself) return;
-  rename_inert(itself.fd(), "HEAD", kInertHead);
-  if (const OpenedFolder git = OpenedFolder::open(itself.fd(), ".git", true)) {
-    rename_inert(git.fd(), "HEAD", kInertHead);
+// all that lies in a folder.
+class Inert : public TreeVisitor {
+ public:
+  bool on_entry(const TreeEntry& entry) override {
+    if (protected_name(entry.name) != NameKind::kGit) return true;
+    const std::string name(entry.name);
+    if (const OpenedFolder git = OpenedFolder::open(entry.folder, name.c_str(), true)) {
+      rename_inert(git.fd(), "HEAD", kInertHead);
+    }
+    rename_inert(entry.folder, name.c_str(), kInertGit);
+    return false;
   }
-  rename_inert(itself.fd(), ".git", kInertGit);
+  bool on_repository(int folder, std::string_view /*path*/) override {
+    rename_inert(folder, "HEAD", kInertHead);
+    return true;
+  }
+  void on_unseen(std::string_view /*path*/, int /*code*/) override {}
+};
+
+class Undo : public TreeVisitor {
+ public:
+  bool on_entry(const TreeEntry& entry) override {
+    if (entry.name == kInertHead) (void)rename_new(entry.folder, kInertHead, entry.folder, "HEAD");
+    if (entry.name != kInertGit) return true;
+    if (const OpenedFolder git = OpenedFolder::open(entry.folder, kInertGit, true)) {
+      (void)rename_new(git.fd(), kInertHead, git.fd(), "HEAD");
+    }
+    (void)rename_new(entry.folder, kInertGit, entry.folder, ".git");
+    return false;
+  }
+  bool on_repository(int /*folder*/, std::string_view /*path*/) override { return true; }
+  void on_unseen(std::string_view /*path*/, int /*code*/) override {}
+};
+
+// Of the folder `leaf`, and of all in it. False when the time was too short.
+bool make_inert(int parent, const char* leaf, const base::Deadline& deadline) {
+  const OpenedFolder itself = OpenedFolder::open(parent, leaf, true);
+  if (!itself) return true;
+  rename_inert(itself.fd(), "HEAD", kInertHead);
+  Inert visitor;
+  const auto walked = walk_tree(itself.fd(), visitor, {.deadline = deadline, .force_own = true});
+  return walked || walked.error().code != ETIME;
 }
 
 }  // namespace
@@ -146,23 +179,23 @@ int Quarantine::move_to(Place& place, int folder, const std::string& leaf, const
   const base::Fd file(
       ::openat(place.fd.get(), origin.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (file) (void)base::write_all(file.get(), whole(path));
-  make_inert(place.fd.get(), name.c_str());
   return 0;
 }
 
 int Quarantine::move_aside(int folder, const std::string& leaf, const std::string& path, std::string& moved_to) const {
   const std::string name = std::string(kQuarantinePrefix) + session_ + "-" + number();
   const int error = move(folder, leaf.c_str(), folder, name.c_str());
-  if (error == 0) {
-    moved_to = base::parent_of(whole(path)) + "/" + name;
-    make_inert(folder, name.c_str());
-  }
+  if (error == 0) moved_to = base::parent_of(whole(path)) + "/" + name;
   return error;
 }
 
 Quarantined Quarantine::put(int folder, const std::string& leaf, const std::string& path) {
   Quarantined out;
   out.path = whole(path);
+  if (!make_inert(folder, leaf.c_str(), deadline_)) {
+    out.reason = std::strerror(ETIME);
+    return out;
+  }
   ++count_;
   ++number_;
   int error = EXDEV;
@@ -178,6 +211,14 @@ Quarantined Quarantine::put(int folder, const std::string& leaf, const std::stri
   if (error == 0 && base::parent_of(out.moved_to) != in_state_.path) note_elsewhere(path, out.moved_to);
   if (error != 0 && error != ENOENT) out.reason = std::strerror(error);
   return out;
+}
+
+void undo_inert(int parent, const char* leaf) {
+  const OpenedFolder itself = OpenedFolder::open(parent, leaf, true);
+  if (!itself) return;
+  (void)rename_new(itself.fd(), kInertHead, itself.fd(), "HEAD");
+  Undo visitor;
+  (void)walk_tree(itself.fd(), visitor, {.force_own = true});
 }
 
 }  // namespace belljar::workspace

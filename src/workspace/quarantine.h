@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "workspace/protected.h"
@@ -16,9 +17,14 @@ namespace belljar::workspace {
 class Quarantine {
  public:
   // `state` is the absolute path of the folder that holds the quarantines of all sessions (made when missing, 0700),
-  // `root` the open work folder, `root_path` its path. Both descriptors stay the caller's.
-  Quarantine(std::string state, std::string session, int root, std::string root_path)
-      : state_(std::move(state)), session_(std::move(session)), root_(root), root_path_(std::move(root_path)) {}
+  // `root` the open work folder, `root_path` its path. Both descriptors stay the caller's. Past the deadline no
+  // large folder is moved any more.
+  Quarantine(std::string state, std::string session, int root, std::string root_path, const base::Deadline& deadline)
+      : state_(std::move(state)),
+        session_(std::move(session)),
+        root_(root),
+        root_path_(std::move(root_path)),
+        deadline_(deadline) {}
 
   // Moves `leaf` out of the open folder `folder`; `path` is where it was, relative to the work folder or absolute. It
   // goes, under a number, to `state`/`session`, with its former path in a file beside it. From another file system it
@@ -51,6 +57,7 @@ class Quarantine {
   std::string session_;
   int root_;
   std::string root_path_;
+  base::Deadline deadline_;
   Place in_state_;
   Place beside_;
   FileId own_;
@@ -65,5 +72,7 @@ inline constexpr std::string_view kElsewhereSuffix = ".at";
 // What the HEAD of a git folder is called in quarantine, without which it is none, and a `.git` in what lies there.
 inline constexpr const char* kInertHead = "HEAD.quarantined";
 inline constexpr const char* kInertGit = ".git.quarantined";
+// Takes these names from all that lies in the folder `leaf` of `parent`, and from it.
+void undo_inert(int parent, const char* leaf);
 
 }  // namespace belljar::workspace

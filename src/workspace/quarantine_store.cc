@@ -178,16 +178,7 @@ base::Result<std::string> QuarantineStore::restore(const QuarantineItem& item, c
                               : code == EXDEV ? "it lies on another file system: move '" + item.at + "' there yourself"
                                               : "");
   }
-  // What made it inert (Quarantine).
-  const base::Fd itself(::openat(folder.get(), leaf.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  const auto back = [](const base::Fd& in, const char* name, const char* as) {
-    if (in) (void)rename_new(in.get(), name, in.get(), as);
-  };
-  back(itself, kInertHead, "HEAD");
-  back(itself, kInertGit, ".git");
-  if (const OpenedFolder git = OpenedFolder::open(itself.get(), ".git", true)) {
-    (void)rename_new(git.fd(), kInertHead, git.fd(), "HEAD");
-  }
+  undo_inert(folder.get(), leaf.c_str());
   forget(item);
   return target;
 }
