@@ -260,6 +260,23 @@ const Way kWays[] = {
      "~/.claude/skills/sk",
      "echo EVIL >node_modules/sk/S.md", "cat ~/.claude/skills/sk/S.md"},
     {"SettingsWithoutADot", "true", "echo EVIL >OpenCode.json", "cat OpenCode.json"},
+    {"ALinkInTheHistory",
+     "mkdir -p ~/.codex/log; echo >~/rc",
+     "ln -s ~/rc ~/.codex/log/new.log",
+     "echo EVIL >>~/.codex/log/new.log; cat ~/rc",
+     {"--agent", "codex"}},
+    {"AFifoInTheHistory",
+     "mkdir -p ~/.codex/log",
+     "mkfifo ~/.codex/log/new.log",
+     "test -p ~/.codex/log/new.log && echo EVIL",
+     {"--agent", "codex"}},
+    {"ARepositoryInTheHistory",
+     "mkdir -p ~/.codex/sessions",
+     "git init -q ~/.codex/sessions/x; git init -q --bare ~/.codex/sessions/y; evil_config "
+     "~/.codex/sessions/x/.git/config; "
+     "evil_config ~/.codex/sessions/y/config; git config -f ~/.codex/sessions/y/config core.worktree ..",
+     "cd ~/.codex/sessions/x; git status 2>&1; cd ../y; git status 2>&1",
+     {"--agent", "codex"}},
     {"ADevelopmentContainer", "true", "echo EVIL >.devcontainer.json", "cat .devcontainer.json"},
 };
 
@@ -341,6 +358,17 @@ TEST_F(ObeyedElsewhereTest, WhatIsToComeForTheHomeIsAWeakening) {
   const TempDir world;
   make(world, "ln -s \"$PWD/aliases\" ~/.bash_aliases");
   EXPECT_THAT(run(guest(world, "true")).err, HasSubstr("/work/aliases', where nothing is: what the agent makes there"));
+}
+
+TEST_F(ObeyedElsewhereTest, LinksThatWereInTheHistoryStay) {
+  const TempDir world;
+  make(world, "mkdir -p ~/.codex/log; echo >~/real; ln -s ~/real ~/.codex/log/mine");
+  const Output output =
+      run(guest(world, "echo x >~/.codex/log/new; ln -s ~/real ~/.codex/log/theirs", {"--agent", "codex"}));
+  EXPECT_EQ(output.code, 0) << output.err;
+  EXPECT_TRUE(fs::is_symlink(world / "home/.codex/log/mine"));
+  EXPECT_FALSE(fs::exists(fs::symlink_status(world / "home/.codex/log/theirs")));
+  EXPECT_EQ(read_text(world / "home/.codex/log/new"), "x\n");
 }
 
 TEST_F(ObeyedElsewhereTest, PackagesThatShareTheirFilesAreLeftAlone) {

@@ -105,6 +105,7 @@ base::Status Files::add_history(const AgentPath& asked, const std::vector<AgentP
     return {};
   }
   history_.push_back({inside(asked), fact.real});
+  if (fact.kind == FileKind::kFolder) draft_.histories.push_back(fact.real);
   draft_.table.add({.target = inside(asked),
                     .source = fact.real,
                     .writable = true,

@@ -31,6 +31,7 @@ struct Draft {
   std::vector<Kept> kept{};
   std::optional<FolderMarker> folder_marker{};
   std::vector<std::string> caches{};
+  std::vector<std::string> histories{};
   std::vector<std::string> held{};  // targets that stay where they are: hold_in_place()
 
   // True when a bind of what `file` describes is to go through the guest's id map.

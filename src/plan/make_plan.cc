@@ -331,6 +331,7 @@ void hand_over_home(Draft& draft, Plan& plan) {
   plan.kept = std::move(draft.kept);
   plan.folder_marker = std::move(draft.folder_marker);
   plan.caches = std::move(draft.caches);
+  plan.histories = std::move(draft.histories);
 }
 
 }  // namespace

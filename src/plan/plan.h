@@ -154,10 +154,11 @@ struct Plan {
   std::vector<Kept> kept;                      // what is done with it at the end
   std::optional<FolderMarker> folder_marker;   // made before the guest is
   std::vector<GitFolder> git_folders;
-  std::vector<std::string> watched;   // absolute: what a protected link leads to, where nothing is yet
-  std::vector<std::string> swept;     // trees beside the work folder that are looked through like it at the end
-  std::vector<std::string> approved;  // patterns: protected paths that the guest may make and change
-  std::vector<std::string> caches;    // folders of Belljar's cache, to be made before the launch
+  std::vector<std::string> watched;    // absolute: what a protected link leads to, where nothing is yet
+  std::vector<std::string> swept;      // trees beside the work folder that are looked through like it at the end
+  std::vector<std::string> histories;  // folders of the agent's history on the host, which the guest writes
+  std::vector<std::string> approved;   // patterns: protected paths that the guest may make and change
+  std::vector<std::string> caches;     // folders of Belljar's cache, to be made before the launch
   std::vector<EnvVar> env;
   ResourceLimits limits;
   std::vector<policy::HostRule> hosts;

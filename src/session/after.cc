@@ -4,6 +4,7 @@
 #include <linux/openat2.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/path.h"
@@ -92,7 +93,9 @@ base::Result<workspace::Guard> guard_of(const Launch& launch, const std::string&
       guard.copies.push_back({std::move(copy.target), std::move(copy.upper)});
     }
   }
+  guard.begun = std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
   if (work_folder) {
+    guard.histories = launch.plan.histories;
     guard.approved = launch.plan.approved;
     for (const plan::GitFolder& folder : launch.plan.git_folders) guard.git_folders.push_back(git_folder_of(folder));
   } else {

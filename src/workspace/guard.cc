@@ -251,6 +251,50 @@ class GitSweep : public TreeVisitor {
   std::map<std::string, FileId> known_;
 };
 
+// Programs of the host write through links in the agent's history, wait at FIFOs, and take a repository for one.
+class HistorySweep : public TreeVisitor {
+ public:
+  HistorySweep(const std::string& root, int64_t begun, Sweep& sweep) : root_(root), begun_(begun), sweep_(sweep) {}
+
+  bool on_entry(const TreeEntry& entry) override {
+    const bool git = protected_name(entry.name) == NameKind::kGit;
+    if (!git && (entry.type == DT_REG || entry.type == DT_DIR)) return true;
+    put_new(entry.folder, std::string(entry.name), root_ + "/" + entry.path());
+    return false;
+  }
+  bool on_repository(int folder, std::string_view path) override {
+    put_new(folder, "HEAD", root_ + "/" + (path.empty() ? "" : std::string(path) + "/") + "HEAD");
+    return true;
+  }
+  void on_unseen(std::string_view path, int code) override { sweep_.on_unseen(root_ + "/" + std::string(path), code); }
+
+ private:
+  // No program can set the time of the last change (inode(7), ctime).
+  void put_new(int folder, const std::string& name, const std::string& path) {
+    struct stat found{};
+    if (::fstatat(folder, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) return;
+    const int64_t changed = int64_t{found.st_ctim.tv_sec} * 1'000'000'000 + found.st_ctim.tv_nsec;
+    if (changed >= begun_) sweep_.put(folder, name, path);
+  }
+
+  const std::string& root_;
+  int64_t begun_;
+  Sweep& sweep_;
+};
+
+void sweep_history(const Guard& guard, const std::string& path, const base::Deadline& deadline, Sweep& sweep) {
+  const auto itself =
+      base::open_resolved(AT_FDCWD, path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+  if (!itself) {
+    if (itself.error().code != ENOENT) sweep.on_unseen(path, itself.error().code);
+    return;
+  }
+  HistorySweep visitor(path, guard.begun, sweep);
+  if (const auto walked = walk_tree(itself->get(), visitor, {.deadline = deadline, .force_own = true}); !walked) {
+    sweep.on_unseen(path, walked.error().code);
+  }
+}
+
 void sweep_git(const Guard& guard, const GitFolder& folder, const base::Deadline& deadline, Sweep& sweep) {
   const auto itself =
       base::open_resolved(AT_FDCWD, folder.path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
@@ -306,6 +350,7 @@ base::Status sweep(const Guard& guard, int root, const base::Deadline& deadline,
   Sweep visitor(guard, root, deadline, out);
   sweep_targets(guard, root, visitor);
   for (const GitFolder& folder : guard.git_folders) sweep_git(guard, folder, deadline, visitor);
+  for (const std::string& path : guard.histories) sweep_history(guard, path, deadline, visitor);
   const WalkOptions options{.deadline = deadline, .force_own = true};
   for (int round = 0; round < kMostRounds; ++round) {
     BELLJAR_TRY(walk_tree(root, visitor, options));
@@ -364,6 +409,9 @@ std::string encode(const Guard& guard) {
     pack_known(out, folder.known);
     base::pack_text(out, folder.config);
   }
+  base::pack_number(out, guard.histories.size());
+  for (const std::string& path : guard.histories) base::pack_text(out, path);
+  base::pack_number(out, static_cast<uint64_t>(guard.begun));
   base::pack_number(out, guard.copies.size());
   for (const PrivateCopy& copy : guard.copies) {
     base::pack_text(out, copy.target);
@@ -393,6 +441,9 @@ base::Result<Guard> decode_guard(std::string_view bytes) {
     folder.config = in.text(kMostPath);
     out.git_folders.push_back(std::move(folder));
   }
+  for (uint64_t left = in.number(kMostItems); left > 0 && in.good(); --left)
+    out.histories.push_back(in.text(kMostPath));
+  out.begun = static_cast<int64_t>(in.number(INT64_MAX));
   for (uint64_t left = in.number(kMostItems); left > 0 && in.good(); --left) {
     PrivateCopy copy;
     copy.target = in.text(kMostPath);

@@ -43,6 +43,10 @@ struct Guard {
   // no link may lead there.
   std::vector<std::string> unswept;
   std::vector<GitFolder> git_folders;
+  // Absolute: folders of the agent's history, which the guest wrote as well. In those only files and folders may be
+  // new.
+  std::vector<std::string> histories;
+  int64_t begun = 0;  // nanoseconds since 1970: what has changed since is new
   std::vector<PrivateCopy> copies;
   std::string quarantine;  // absolute path: the folder for the quarantines of all sessions
   std::string session;
