@@ -547,6 +547,29 @@ TEST_F(ObeyedElsewhereTest, NoSessionGivesTheNextOneObjectsOfAnotherRepository) 
   EXPECT_EQ(run(guest(world, read)).out, "topsecret\n");
 }
 
+TEST_F(ObeyedElsewhereTest, NoSessionGivesAnotherBesideItObjectsOfAnotherRepository) {
+  const TempDir world;
+  make(world,
+       "git init -q ../secret; cd ../secret; echo topsecret >s; git add s; git -c user.name=x -c user.email=x@y.test "
+       "commit -qm s; git clone -q --shared ../secret ../shared");
+  const std::string secret = must_run(plain(world, "printf %s $(git -C ../secret rev-parse HEAD:s)"));
+  const std::string read = "git cat-file -p " + secret + "; true";
+  {
+    Process beside(guest(world, "git init -q .; echo " + (world / "secret/.git/objects") +
+                                    " >.git/objects/info/alternates; echo ready; exec sleep 60"));
+    ASSERT_EQ(beside.read_line(), "ready");
+    EXPECT_THAT(run(guest(world, read)).out, Not(HasSubstr("topsecret")));
+  }
+  // What the host had made before is as good as ever.
+  Command other = guest(world, "echo ready; exec sleep 60");
+  other.cwd = world / "shared";
+  Process beside(other);
+  ASSERT_EQ(beside.read_line(), "ready");
+  other = guest(world, read);
+  other.cwd = world / "shared";
+  EXPECT_EQ(run(other).out, "topsecret\n");
+}
+
 // A cache is the project's, and nobody looks through it.
 TEST_F(ObeyedElsewhereTest, NoLinkLeadsIntoACacheOfBelljars) {
   const TempDir world;

@@ -150,6 +150,16 @@ base::Result<std::vector<workspace::Work>> works_after(const Launch& launch) {
   return out;
 }
 
+std::vector<std::string> guarded_trees(std::span<const workspace::Work> works) {
+  std::vector<std::string> out;
+  for (const workspace::Work& work : works) {
+    if (work.name != kGuardWork) continue;
+    const auto guard = workspace::decode_guard(work.record);
+    out.push_back(guard ? guard->root : "/");
+  }
+  return out;
+}
+
 std::vector<KnownWork> known_works(tiers::docker::Reach& reach, const std::string& folder) {
   return {{kGuardWork, [folder](std::string_view record) { return redo_guard(record, folder); },
            [folder](std::string_view record) { return is_guard_due(record, folder); }},

@@ -1,6 +1,7 @@
 // Which work a launch leaves for after its guest's end.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct Launch {
 // The works of this launch, in the order they are done. Called before the guest's command starts. Without any, no
 // settler is started.
 [[nodiscard]] base::Result<std::vector<workspace::Work>> works_after(const Launch& launch);
+
+// Those in which they look for what the guest left: all that it can write. A work that cannot be read has all.
+[[nodiscard]] std::vector<std::string> guarded_trees(std::span<const workspace::Work> works);
 
 // What each of them is when it has to be done from its record, before a launch in `folder` (a real path; empty: in
 // any): of a work folder that has to do with it all is looked through, however long that takes, and of others what is

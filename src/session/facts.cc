@@ -33,7 +33,9 @@
 #include "session/engine_facts.h"
 #include "session/find_program.h"
 #include "session/protected_facts.h"
+#include "session/recover.h"
 #include "session/special_facts.h"
+#include "session/state_folder.h"
 #include "session/tool_secrets.h"
 #include "session/walk.h"
 
@@ -331,12 +333,27 @@ bool is_of_submodule(Walker& walker, const PathFact& gitdir, const PathFact& dot
   return false;
 }
 
+// Asked after they were read.
+bool may_be_of_guests(const std::vector<std::string>& files) {
+  const std::vector<LiveTree> live = live_trees(state_path());
+  return std::ranges::any_of(files, [&](const std::string& file) {
+    struct stat found{};
+    const bool known = ::lstat(file.c_str(), &found) == 0;
+    const int64_t changed = int64_t{found.st_ctim.tv_sec} * 1'000'000'000 + found.st_ctim.tv_nsec;
+    return std::ranges::any_of(live, [&](const LiveTree& tree) {
+      return base::is_within(file, tree.root) && (!known || changed >= tree.since);
+    });
+  });
+}
+
 // Where else the repository at `common` finds objects (gitrepository-layout(5), objects/info/alternates), and those in
 // turn, as git follows them. Only what is the object folder of a repository of the same owner: a guest can change no
-// such file (workspace/protected), but whoever wrote it before is not known.
+// such file that there was (workspace/protected), but whoever wrote it before is not known. One that has been made
+// since another session's guest is at work there may be that guest's.
 std::vector<PathFact> alternates_of(Walker& walker, const PathFact& common) {
   constexpr size_t kMost = 20;
   std::vector<PathFact> out;
+  std::vector<std::string> files;
   std::vector<std::string> folders{common.real + "/objects"};
   for (size_t at = 0; at < folders.size() && folders.size() <= kMost; ++at) {
     const std::string file = folders[at] + "/info/alternates";
@@ -352,9 +369,11 @@ std::vector<PathFact> alternates_of(Walker& walker, const PathFact& common) {
                            looks_like_repository(walker, base::parent_of(fact.real)) && fact.uid == common.uid;
       if (!objects || std::ranges::find(folders, fact.real) != folders.end()) continue;
       folders.push_back(fact.real);
+      files.push_back(file);
       out.push_back(std::move(fact));
     }
   }
+  if (!files.empty() && may_be_of_guests(files)) out.clear();
   return out;
 }
 

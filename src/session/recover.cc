@@ -12,6 +12,7 @@
 
 #include "base/io.h"
 #include "base/text.h"
+#include "session/after.h"
 #include "session/live_rules.h"
 #include "session/marker.h"
 #include "session/settlement.h"
@@ -164,6 +165,27 @@ base::Result<Recovery> recover(const std::string& state_folder, std::span<const 
     if (auto status = recoverer.one(name); !status) recoverer.out.errors.push_back(std::move(status).error());
   }
   return std::move(recoverer.out);
+}
+
+std::vector<LiveTree> live_trees(const std::string& state_folder) {
+  std::vector<LiveTree> out;
+  if (::access(state_folder.c_str(), F_OK) != 0) return out;
+  const auto state = StateFolder::open(state_folder);
+  const auto names = state ? state->names(kPending) : std::unexpected(state.error());
+  if (!names) return {{"/", 0}};
+  for (const std::string& name : *names) {
+    const auto file = state->open_file(name + std::string(kPending), O_RDONLY);
+    if (!file && file.error().code == ENOENT) continue;
+    struct stat found{};
+    if (file && ::flock(file->get(), LOCK_EX | LOCK_NB) == 0) continue;
+    const auto bytes = file ? base::read_to_end(file->get(), kMostMarker, name) : std::unexpected(file.error());
+    const auto marker = bytes ? decode_marker(*bytes) : std::unexpected(bytes.error());
+    if (!marker || ::fstat(file->get(), &found) != 0) return {{"/", 0}};
+    // Written last before the agent was let go.
+    const int64_t since = int64_t{found.st_ctim.tv_sec} * 1'000'000'000 + found.st_ctim.tv_nsec;
+    for (std::string& root : guarded_trees(marker->works)) out.push_back({std::move(root), since});
+  }
+  return out;
 }
 
 }  // namespace belljar::session

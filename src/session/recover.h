@@ -39,4 +39,13 @@ struct Recovery {
     const std::string& state_folder, std::span<const KnownWork> known,
     const std::function<void(const std::string& work_folder)>& tell = [](const std::string&) {});
 
+// A tree that the guest of a session that runs can write, since when (nanoseconds since 1970, by the clock of files'
+// times).
+struct LiveTree {
+  std::string root;
+  int64_t since = 0;
+};
+// Those of all sessions of the state folder. A session of which nothing can be read has the whole file system.
+[[nodiscard]] std::vector<LiveTree> live_trees(const std::string& state_folder);
+
 }  // namespace belljar::session
