@@ -248,8 +248,9 @@ const Way kWays[] = {
      "git init -q .; good tools/h; git config filter.x.clean 'cd tools && ./h'; echo '*.c filter=x' >.gitattributes; "
      "echo >a.c",
      "evil tools/h", "git add a.c 2>&1"},
-    {"HooksByWayOfAnothersHome", "git init -q .; good hk/pre-commit; git config core.hooksPath \"~root/../$PWD/hk\"",
-     "evil hk/pre-commit", "commit"},
+    {"HooksByWayOfAnothersHome",
+     "git init -q .; good hk/pre-commit; git config core.hooksPath \"~daemon/../..$PWD/hk\"", "evil hk/pre-commit",
+     "commit"},
     {"ASkillBehindALinkToPackages",
      "mkdir -p .claude/skills links node_modules/sk; echo good >node_modules/sk/S.md; ln -s ../node_modules/sk "
      "links/sk; "
@@ -319,6 +320,45 @@ TEST_P(WayTest, LeadsNowhere) {
 
 INSTANTIATE_TEST_SUITE_P(All, WayTest, ::testing::ValuesIn(kWays),
                          [](const auto& info) { return std::string(info.param.name); });
+
+// ---- what an agent can leave so that the next launch is refused: its remedy has to be one ----
+
+TEST_F(ObeyedElsewhereTest, ShutFoldersAreNamedWhereTheyAreTooMany) {
+  if (::geteuid() == 0) return;  // for whom none is shut
+  const TempDir world;
+  make(world, "true");
+  (void)run(guest(world, "for i in $(seq 2001); do mkdir d$i; done; chmod 0 d*"));
+  EXPECT_THAT(run(guest(world, "true")).err, HasSubstr("find . -type d ! -perm -u+rx"));
+  (void)run(plain(world, "find . -type d ! -perm -u+rx -exec chmod u+rwx {} +"));
+  EXPECT_EQ(run(guest(world, "true")).code, 0);
+}
+
+TEST_F(ObeyedElsewhereTest, AShutFolderThatIsTooDeepIsNamed) {
+  if (::geteuid() == 0) return;
+  const TempDir world;
+  make(world, "true");
+  const std::string deep =
+      "python3 -c \"\nimport os\nfor i in range(20):\n os.mkdir('d' * 250)\n os.chdir('d' * 250)\n";
+  (void)run(guest(world, deep + "os.chmod('.', 0)\""));
+  const Output refused = run(guest(world, "true"));
+  EXPECT_EQ(refused.code, 125);
+  EXPECT_THAT(refused.err, HasSubstr("lies too deep to be hidden"));
+  (void)run(plain(world, "chmod -R u+rwX ddd*"));
+  EXPECT_EQ(run(guest(world, "true")).code, 0);
+}
+
+TEST_F(ObeyedElsewhereTest, WhatIsPutAwayInDeepFoldersIsDropped) {
+  const TempDir world;
+  make(world, "true");
+  (void)run(guest(world,
+                  "for i in $(seq 510); do mkdir d$i; : >d$i/.envrc; done; python3 -c \"\nimport os\nfor i in "
+                  "range(20):\n os.mkdir('d' * 250)\n os.chdir('d' * 250)\nfor i in range(20):\n os.mkdir('x%d' % i)\n "
+                  "open('x%d/.envrc' % i, 'w').write('evil')\""));
+  Command drop = guest(world, "true");
+  drop.argv = {belljar_program(), "quarantine", "drop", "--all"};
+  EXPECT_EQ(run(drop).code, 0);
+  EXPECT_EQ(must_run(plain(world, "find . -name '.belljar-quarantine-*' -o -name .envrc")), "");
+}
 
 // ---- what is the agent's to write, and what is nobody's to move ----
 

@@ -85,8 +85,9 @@ int recover_command(const Context& context, std::span<const std::string> argumen
     return print(
         context,
         "Usage: belljar recover\n"
-        "Finishes the settlement of sessions whose processes were all killed: what their guests left where no\n"
-        "guest may leave anything is moved to quarantine. The next launch does the same by itself.\n"
+        "Finishes the settlement of sessions whose processes were all killed, or that left more than could be\n"
+        "looked through in time: what their guests left where no guest may leave anything is moved to\n"
+        "quarantine. The next launch does the same by itself, in that folder.\n"
         "What killed builds of images left in an engine is removed.\n"
         "What killed creations and removals of tasks left is removed; tasks that are whole stay so.\n"
         "0: nothing is left to do; 125: something could not be done, and was named.\n\n"

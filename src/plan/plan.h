@@ -55,6 +55,7 @@ struct ProtectedPath {
   uint64_t inode = 0;
   uint64_t born = 0;        // nanoseconds since 1970, where the file system keeps that
   bool repository = false;  // a git folder or file, whatever it is called
+  bool shut = false;        // a folder whose mode keeps its owner out
   std::string reason{};     // why it is protected, for a person
 };
 

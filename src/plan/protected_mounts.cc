@@ -49,16 +49,21 @@ void keep_written(Draft& draft, const std::string& inside, const std::vector<std
 
 }  // namespace
 
+std::string remedy_for_many(std::span<const ProtectedPath> paths) {
+  const bool shut = std::ranges::any_of(paths, &ProtectedPath::shut);
+  const bool put_away = std::ranges::any_of(
+      paths, [](const ProtectedPath& path) { return path.treatment == ProtectedPath::Treatment::kMask && !path.shut; });
+  return std::string(put_away ? "'belljar quarantine drop --all', or " : "") +
+         (shut ? "open or remove the folders that are shut (find . -type d ! -perm -u+rx), or " : "") +
+         "start belljar in a smaller folder";
+}
+
 base::Status add_protected(Draft& draft) {
   if (draft.facts.protected_paths.size() > kMostProtected) {
-    const bool put_away = std::ranges::any_of(draft.facts.protected_paths, [](const ProtectedPath& path) {
-      return path.treatment == ProtectedPath::Treatment::kMask;
-    });
-    return base::refuse(
-        "protect what programs obey in", draft.facts.work_folder,
-        "there are " + std::to_string(draft.facts.protected_paths.size()) + " such paths, more than " +
-            std::to_string(kMostProtected) + ", refusing",
-        std::string(put_away ? "'belljar quarantine drop --all', or " : "") + "start belljar in a smaller folder");
+    return base::refuse("protect what programs obey in", draft.facts.work_folder,
+                        "there are " + std::to_string(draft.facts.protected_paths.size()) + " such paths, more than " +
+                            std::to_string(kMostProtected) + ", refusing",
+                        remedy_for_many(draft.facts.protected_paths));
   }
   const std::vector<std::string> written = written_by_policy(draft);
   size_t copies = 0;

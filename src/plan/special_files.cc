@@ -64,7 +64,7 @@ base::Status add_special_files(Draft& draft) {
     if (++hidden > kMostHidden) {
       return base::refuse("hide the sockets and FIFOs in", base::parent_of(file.path),
                           "there are more than " + std::to_string(kMostHidden) + ", refusing",
-                          "start belljar in a smaller folder, or name smaller ones");
+                          "remove them (find . -type p -o -type s), or start belljar in a smaller folder");
     }
     draft.table.add({.kind = MountKind::kMask,
                      .target = file.path,

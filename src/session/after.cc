@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/path.h"
+#include "plan/protected_mounts.h"
 #include "session/agent_files.h"
 #include "session/container.h"
 #include "session/limits.h"
@@ -113,7 +114,7 @@ base::Result<workspace::Work> guard_work(const Launch& launch, const std::string
   work.record = workspace::encode(guard);
   if (work.record.size() > workspace::Work::kMostRecord) {
     return base::refuse("protect what programs obey in", guard.root, "there is too much of it, refusing",
-                        "start belljar in a smaller folder");
+                        plan::remedy_for_many(launch.plan.protected_paths));
   }
   work.run = [guard = std::move(guard)](int scratch) {
     return workspace::settle(guard, scratch, base::Deadline::after(workspace::kSettleTime));

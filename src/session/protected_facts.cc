@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -124,7 +125,14 @@ class Gatherer {
       ProtectedPath path{.path = tree + "/" + known.path,
                          .kind = ProtectedPath::Kind::kFolder,
                          .treatment = ProtectedPath::Treatment::kMask,
+                         .shut = true,
                          .reason = "its owner has shut it: nobody can tell what is in it"};
+      if (path.path.size() >= PATH_MAX) {
+        const std::string top = tree + "/" + known.path.substr(0, known.path.find('/'));
+        obeyed_.refuse(top, "a folder in it is shut, and lies too deep to be hidden",
+                       "remove it, or open all in it (chmod -R u+rwX)");
+        continue;
+      }
       identify(known.id, path);
       facts_.protected_paths.push_back(std::move(path));
     }

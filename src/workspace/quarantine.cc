@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <utility>
 
@@ -19,8 +20,9 @@
 namespace belljar::workspace {
 namespace {
 
-// Beyond these, what is found stays beside where it was: a folder and a file less each.
+// Beyond these, what is found stays beside where it was: a folder and a file less each. Not what no path leads to.
 constexpr uint64_t kMostMoved = 500;
+constexpr size_t kDeepPath = PATH_MAX - 256;
 
 // Lets the owner change the folder behind `fd`, which may be an O_PATH descriptor.
 bool open_up(int fd) {
@@ -199,7 +201,7 @@ Quarantined Quarantine::put(int folder, const std::string& leaf, const std::stri
   ++count_;
   ++number_;
   int error = EXDEV;
-  if (count_ <= kMostMoved) {
+  if (count_ <= kMostMoved || out.path.size() > kDeepPath) {
     if (!in_state_.tried) open_state();
     error = move_to(in_state_, folder, leaf, path, out.moved_to);
     if (error == EXDEV) {
