@@ -113,16 +113,17 @@ TEST_F(QuarantineTest, ListsAndDropsWhatHadALongPath) {
 // Git looks for repositories at any depth, and by their shape.
 TEST_F(QuarantineTest, NoRepositoryInItIsOne) {
   (void)guest(
-      "mkdir -p .vscode/sub/deep; git init -q .vscode/sub/deep; git init -q --bare .vscode/bare; chmod 0 .vscode/sub; "
-      "git init -q --bare .vscode/.git");
-  const auto repositories = [&](const std::string& place) {
-    return must_run({.argv = {"find", place, "-name", ".git", "-o", "-name", "HEAD"}});
-  };
-  EXPECT_EQ(repositories(dir_ / "state"), "");
+      "mkdir -p .vscode/sub/deep; git init -q .vscode/sub/deep; git init -q --bare .vscode/bare; chmod 500 "
+      ".vscode/bare "
+      ".vscode/sub/deep .vscode/sub/deep/.git; chmod 0 .vscode/sub; git init -q --bare .vscode/.git; chmod 500 "
+      ".vscode");
+  const auto open = [](const std::string& place) { must_run({.argv = {"chmod", "-R", "u+rwX", place}}); };
+  open(dir_ / "state");
+  EXPECT_EQ(must_run({.argv = {"find", dir_ / "state", "-name", ".git", "-o", "-name", "HEAD"}}), "");
   const auto found = ids();
   ASSERT_THAT(found, SizeIs(1)) << quarantine({"ls"}).out;
   EXPECT_EQ(quarantine({"restore", found.begin()->second}).code, 0);
-  fs::permissions(work() + "/.vscode/sub", fs::perms::owner_all);
+  open(work());
   for (const char* path : {"/.vscode/sub/deep/.git/HEAD", "/.vscode/bare/HEAD", "/.vscode/.git/HEAD"}) {
     EXPECT_TRUE(fs::exists(work() + path)) << path;
   }

@@ -57,8 +57,8 @@ base::Fd open_own_folder(int parent, const char* name, uid_t owner) {
 
 // `name` gets the name `inert`, or one that nobody could have taken before.
 void rename_inert(int folder, const char* name, const char* inert) {
-  if (rename_new(folder, name, folder, inert) != EEXIST) return;
-  (void)rename_new(folder, name, folder, (std::string(inert) + "." + base::random_hex(8)).c_str());
+  if (move(folder, name, folder, inert) != EEXIST) return;
+  (void)move(folder, name, folder, (std::string(inert) + "." + base::random_hex(8)).c_str());
 }
 
 // Git obeys what is in a git folder, whatever that is called, for whoever steps into it; it is none without `HEAD`. Of
