@@ -84,10 +84,11 @@ class Sweep : public TreeVisitor {
   // Puts a link away that leads to a folder that nobody looks through. No program has a reason for it: in the guest
   // those folders have other names. One that stays within the work folder leads no further than another link of it,
   // which has its own turn; and none that a program makes has a text that long.
-  void judge_link(int folder, const std::string& leaf, const std::string& path) {
+  // False when it cannot be read.
+  bool judge_link(int folder, const std::string& leaf, const std::string& path) {
     std::array<char, kMostLinkText> text{};
     const ssize_t size = ::readlinkat(folder, leaf.c_str(), text.data(), text.size());
-    if (size < 0) return;
+    if (size < 0) return errno == ENOENT || errno == EINVAL;  // gone, or no link any more
     bool leads = static_cast<size_t>(size) == text.size();
     if (!leads) {
       const base::Fd end(::openat(folder, leaf.c_str(), O_PATH | O_CLOEXEC));
@@ -96,6 +97,7 @@ class Sweep : public TreeVisitor {
                                           [&](const std::string& tree) { return base::is_within(*real, tree); });
     }
     if (leads) put(folder, leaf, path);
+    return true;
   }
 
   // True when somebody moved folders about while they were looked at, so that another round is due.
@@ -173,7 +175,7 @@ class LinkSweep : public TreeVisitor {
   LinkSweep(Sweep& sweep, const base::Deadline& deadline) : sweep_(sweep), deadline_(deadline) {}
   bool on_entry(const TreeEntry& entry) override {
     if (entry.type == DT_LNK && !deadline_.passed()) {
-      sweep_.judge_link(entry.folder, std::string(entry.name), entry.path());
+      (void)sweep_.judge_link(entry.folder, std::string(entry.name), entry.path());
     }
     return true;
   }
@@ -195,7 +197,7 @@ base::Status sweep_links(int root, const base::Deadline& deadline, Sweep& sweep)
                                             O_PATH | O_DIRECTORY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
     // In a shut folder, or too deep for a path.
     all = folder || folder.error().code == ENOENT || folder.error().code == ENOTDIR;
-    if (folder) sweep.judge_link(folder->get(), std::string(base::name_of(path)), path);
+    if (folder) all = sweep.judge_link(folder->get(), std::string(base::name_of(path)), path);
   }
   if (all) return {};
   LinkSweep visitor(sweep, deadline);
