@@ -1,6 +1,7 @@
 #include "session/facts.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <linux/landlock.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -38,6 +39,7 @@
 #include "session/state_folder.h"
 #include "session/tool_secrets.h"
 #include "session/walk.h"
+#include "workspace/protected.h"
 
 namespace belljar::session {
 namespace {
@@ -337,11 +339,10 @@ bool is_of_submodule(Walker& walker, const PathFact& gitdir, const PathFact& dot
 bool may_be_of_guests(const std::vector<std::string>& files) {
   const std::vector<LiveTree> live = live_trees(state_path());
   return std::ranges::any_of(files, [&](const std::string& file) {
-    struct stat found{};
-    const bool known = ::lstat(file.c_str(), &found) == 0;
-    const int64_t changed = int64_t{found.st_ctim.tv_sec} * 1'000'000'000 + found.st_ctim.tv_nsec;
+    workspace::FileLook found;
+    const bool known = workspace::look_at(AT_FDCWD, file.c_str(), found);
     return std::ranges::any_of(live, [&](const LiveTree& tree) {
-      return base::is_within(file, tree.root) && (!known || changed >= tree.since);
+      return base::is_within(file, tree.root) && (!known || found.changed >= tree.since);
     });
   });
 }

@@ -17,11 +17,17 @@
 #include "session/marker.h"
 #include "session/settlement.h"
 #include "session/state_folder.h"
+#include "workspace/protected.h"
 
 namespace belljar::session {
 namespace {
 
 constexpr int kGuestEndMilliseconds = 10'000;
+
+base::Result<Marker> read_marker(int file, const std::string& name) {
+  BELLJAR_ASSIGN(const std::string bytes, base::read_to_end(file, kMostMarker, name));
+  return decode_marker(bytes);
+}
 
 // The guest ends with its launcher; this waits for that. False when it is still there.
 bool guest_is_gone(const Marker& marker) {
@@ -89,8 +95,7 @@ bool Recoverer::is_recovered_for_us(int file) const {
     ::flock(file, LOCK_UN);
     return false;
   }
-  const auto bytes = base::read_to_end(file, kMostMarker, "the marker");
-  const auto marker = bytes ? decode_marker(*bytes) : std::unexpected(bytes.error());
+  const auto marker = read_marker(file, "the marker");
   (void)::lseek(file, 0, SEEK_SET);
   return marker && std::ranges::any_of(marker->works, [&](const workspace::Work& work) {
            const auto found = std::ranges::find(known_, work.name, &KnownWork::name);
@@ -114,8 +119,7 @@ base::Status Recoverer::one(const std::string& name) {
   // Settled between the two calls.
   struct stat found{};
   if (::fstat(file->get(), &found) != 0 || found.st_nlink == 0) return {};
-  BELLJAR_ASSIGN(const std::string bytes, base::read_to_end(file->get(), kMostMarker, file_name));
-  BELLJAR_ASSIGN(const Marker marker, decode_marker(bytes));
+  BELLJAR_ASSIGN(const Marker marker, read_marker(file->get(), file_name));
   std::vector<workspace::Work> unfinished;
   Recovered recovered{marker.session, marker.plan.work_folder, {}, {}};
   if (marker.guest != 0) {
@@ -176,14 +180,12 @@ std::vector<LiveTree> live_trees(const std::string& state_folder) {
   for (const std::string& name : *names) {
     const auto file = state->open_file(name + std::string(kPending), O_RDONLY);
     if (!file && file.error().code == ENOENT) continue;
-    struct stat found{};
+    workspace::FileLook found;
     if (file && ::flock(file->get(), LOCK_EX | LOCK_NB) == 0) continue;
-    const auto bytes = file ? base::read_to_end(file->get(), kMostMarker, name) : std::unexpected(file.error());
-    const auto marker = bytes ? decode_marker(*bytes) : std::unexpected(bytes.error());
-    if (!marker || ::fstat(file->get(), &found) != 0) return {{"/", 0}};
-    // Written last before the agent was let go.
-    const int64_t since = int64_t{found.st_ctim.tv_sec} * 1'000'000'000 + found.st_ctim.tv_nsec;
-    for (std::string& root : guarded_trees(marker->works)) out.push_back({std::move(root), since});
+    const auto marker = file ? read_marker(file->get(), name) : std::unexpected(file.error());
+    if (!marker || !workspace::look_at(file->get(), "", found)) return {{"/", 0}};
+    // Changed last before the agent was let go.
+    for (std::string& root : guarded_trees(marker->works)) out.push_back({std::move(root), found.changed});
   }
   return out;
 }

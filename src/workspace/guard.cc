@@ -271,12 +271,9 @@ class HistorySweep : public TreeVisitor {
   void on_unseen(std::string_view path, int code) override { sweep_.on_unseen(root_ + "/" + std::string(path), code); }
 
  private:
-  // No program can set the time of the last change (inode(7), ctime).
   void put_new(int folder, const std::string& name, const std::string& path) {
-    struct stat found{};
-    if (::fstatat(folder, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) return;
-    const int64_t changed = int64_t{found.st_ctim.tv_sec} * 1'000'000'000 + found.st_ctim.tv_nsec;
-    if (changed >= begun_) sweep_.put(folder, name, path);
+    FileLook found;
+    if (look_at(folder, name.c_str(), found) && found.changed >= begun_) sweep_.put(folder, name, path);
   }
 
   const std::string& root_;

@@ -219,6 +219,7 @@ bool look_at(int folder, const char* name, FileLook& out) {
       knows_birth ? static_cast<uint64_t>(found.stx_btime.tv_sec) * kNanoseconds + found.stx_btime.tv_nsec : 0;
   out.mode = found.stx_mode;
   out.links = found.stx_nlink;
+  out.changed = found.stx_ctime.tv_sec * int64_t{kNanoseconds} + found.stx_ctime.tv_nsec;
   return true;
 }
 

@@ -31,6 +31,7 @@ struct FileLook {
   FileId id;
   mode_t mode = 0;
   uint64_t links = 0;
+  int64_t changed = 0;  // nanoseconds since 1970; no program can set it (inode(7), ctime)
 };
 // What lies at `name` in the open folder, itself when it is a link; with an empty name the folder. False with errno.
 [[nodiscard]] bool look_at(int folder, const char* name, FileLook& out);
