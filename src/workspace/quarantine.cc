@@ -218,7 +218,6 @@ Quarantined Quarantine::put(int folder, const std::string& leaf, const std::stri
 void undo_inert(int parent, const char* leaf) {
   const OpenedFolder itself = OpenedFolder::open(parent, leaf, true);
   if (!itself) return;
-  (void)rename_new(itself.fd(), kInertHead, itself.fd(), "HEAD");
   Undo visitor;
   (void)walk_tree(itself.fd(), visitor, {.force_own = true});
 }
