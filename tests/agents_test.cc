@@ -224,12 +224,12 @@ TEST_F(AgentsTest, CodexEditsAFileAndReachesNothingElse) {
   expect_done_and_sealed(run_agent("codex", {"codex", "exec", "--skip-git-repo-check", "Make the file"}));
 }
 
-// What a hostile agent leaves for the next run, sealed or not, is not there; the login's and the person's own things
-// are.
 TEST_F(AgentsTest, GeminiEditsAFileAndReachesNothingElse) {
   expect_done_and_sealed(run_agent("gemini", {"gemini", "--yolo", "--skip-trust", "-p", "Make the file"}));
 }
 
+// What a hostile agent leaves for the next run, sealed or not, is not there; the login's and the person's own things
+// are.
 TEST_F(AgentsTest, ClaudesHistoryAndStateLastAndItsSettingsDoNot) {
   const std::string settings = "{\"cleanupPeriodDays\": 30}\n";
   write_file(home_ + "/.claude/settings.json", settings);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/path.h"
 #include "base/text.h"
 #include "cli/evidence.h"
 #include "cli/hook_token.h"
