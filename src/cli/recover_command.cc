@@ -109,6 +109,7 @@ int recover_command(const Context& context, std::span<const std::string> argumen
   const bool sessions = recover(context, state_folder, {}, reach, count);
   const bool images = recover_images(context, reach, count);
   const bool tasks = recover_tasks(context, reach, count);
+  session::remove_remains(state_folder);
   if (!sessions || !images || !tasks) return kFailed;
   return count > 0 ? 0 : print(context, "nothing to recover\n");
 }

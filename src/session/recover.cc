@@ -171,6 +171,23 @@ base::Result<Recovery> recover(const std::string& state_folder, std::span<const 
   return std::move(recoverer.out);
 }
 
+void remove_remains(const std::string& state_folder, std::chrono::seconds age) {
+  if (::access(state_folder.c_str(), F_OK) != 0) return;
+  const auto state = StateFolder::open(state_folder);
+  if (!state || !live_sessions(*state)) return;
+  const auto remove = [&](std::string_view suffix, auto&& is_left) {
+    for (const std::string& name : state->names(suffix).value_or(std::vector<std::string>())) {
+      if (is_left(name)) state->remove_older(name + std::string(suffix), age);
+    }
+  };
+  remove(StateFolder::kUnnamed, [](const std::string&) { return true; });
+  for (const std::string_view suffix : {kBell, kLaunchRecord}) {
+    remove(suffix, [&](const std::string& session) {
+      return ::faccessat(state->fd(), (session + std::string(kDoor)).c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0;
+    });
+  }
+}
+
 std::vector<LiveTree> live_trees(const std::string& state_folder) {
   std::vector<LiveTree> out;
   if (::access(state_folder.c_str(), F_OK) != 0) return out;

@@ -1,6 +1,7 @@
 // Sessions that nobody settled: launcher and settler were both killed, or the machine went down.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <span>
 #include <string>
@@ -38,6 +39,11 @@ struct Recovery {
 [[nodiscard]] base::Result<Recovery> recover(
     const std::string& state_folder, std::span<const KnownWork> known,
     const std::function<void(const std::string& work_folder)>& tell = [](const std::string&) {});
+
+// Removes what launchers have left in the state folder that were killed before their session had a marker, or while
+// they wrote a file: what has a door whose launcher is dead at once, the rest when it is older than `age`, which is
+// longer than any launch is at it. What cannot be removed is left to the next time.
+void remove_remains(const std::string& state_folder, std::chrono::seconds age = std::chrono::minutes(1));
 
 // A tree that the guest of a session that runs can write, since when (nanoseconds since 1970, by the clock of files'
 // times).

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "base/temp_tree.h"
+#include "session/live_rules.h"
 #include "session/marker.h"
 #include "session/recover.h"
 #include "session/state_folder.h"
@@ -460,6 +461,21 @@ TEST_F(SettlerTest, RecoveryTakesNothingThatIsNotBelljars) {
   EXPECT_THAT(recovery->sessions, IsEmpty());
   EXPECT_EQ(recovery->errors.size(), 5U);
   EXPECT_FALSE(fs::exists(tree_.at("redone")));
+}
+
+TEST_F(SettlerTest, WhatKilledLaunchersLeftBesideIsRemoved) {
+  const auto state = StateFolder::open(state_);
+  ASSERT_TRUE(state);
+  const auto door = make_rule_door(state_, "aaaa", "record", {});
+  ASSERT_TRUE(door);
+  (void)make_rule_door(state_, "bbbb", "record", {});  // its launcher is dead: nobody holds the door
+  for (const char* name : {"cccc.launch", "dddd.launch.new", "eeee.bell", "ffff.json"})
+    std::ofstream(state_ + "/" + name);
+  remove_remains(state_);
+  EXPECT_THAT(state_files(), UnorderedElementsAre("aaaa.rules", "aaaa.bell", "aaaa.launch", "cccc.launch",
+                                                  "dddd.launch.new", "eeee.bell", "ffff.json"));
+  remove_remains(state_, std::chrono::seconds(-1));
+  EXPECT_THAT(state_files(), UnorderedElementsAre("aaaa.rules", "aaaa.bell", "aaaa.launch", "ffff.json"));
 }
 
 TEST(StatePath, FollowsTheEnvironment) {

@@ -80,7 +80,7 @@ base::Result<base::Fd> StateFolder::open_file(const std::string& name, int flags
 
 base::Result<base::Fd> StateFolder::write_locked_file(const std::string& name, std::string_view bytes) const {
   const std::string path = path_ + "/" + name;
-  const std::string fresh = name + ".new";
+  const std::string fresh = name + std::string(kUnnamed);
   ::unlinkat(fd_.get(), fresh.c_str(), 0);
   base::Fd file(::openat(fd_.get(), fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) return base::system_error("make", path, errno, "the state folder must be writable");
@@ -124,6 +124,13 @@ base::Status StateFolder::ring(const std::string& name) const {
 
 void StateFolder::remove(const std::string& name) const {
   ::unlinkat(fd_.get(), name.c_str(), 0);
+}
+
+void StateFolder::remove_older(const std::string& name, std::chrono::seconds age) const {
+  struct stat found{};
+  if (::fstatat(fd_.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) return;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  if (now - std::chrono::seconds(found.st_ctim.tv_sec) > age) remove(name);
 }
 
 }  // namespace belljar::session

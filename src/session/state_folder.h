@@ -1,6 +1,7 @@
 // Where Belljar keeps what outlives a launch: $XDG_STATE_HOME/belljar/sessions.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,8 @@ class StateFolder {
   StateFolder() = default;
   explicit operator bool() const { return static_cast<bool>(fd_); }
 
+  static constexpr std::string_view kUnnamed = ".new";
+
   // Makes what is missing of `path` (0700). A refusal when the folder belongs to somebody else or others may write it.
   [[nodiscard]] static base::Result<StateFolder> open(const std::string& path);
 
@@ -35,6 +38,7 @@ class StateFolder {
   // Opens a regular file of this user's with one name. ENOENT when there is none.
   [[nodiscard]] base::Result<base::Fd> open_file(const std::string& name, int flags) const;
   // A new file (0600) with these bytes, under `name` at once and whole, or not at all.
+  // Whoever is killed meanwhile leaves what it has written under `name` with kUnnamed behind it.
   [[nodiscard]] base::Status write_file(const std::string& name, std::string_view bytes) const;
   // As write_file(), and the returned descriptor holds a shared lock of the file (flock(2)) from before it
   // had its name.
@@ -44,6 +48,8 @@ class StateFolder {
   // Rings it. ENXIO when nobody has it open.
   [[nodiscard]] base::Status ring(const std::string& name) const;
   void remove(const std::string& name) const;
+  // Only what nobody has changed for `age`, by the system clock.
+  void remove_older(const std::string& name, std::chrono::seconds age) const;
 
  private:
   [[nodiscard]] base::Result<base::Fd> open_bell(const std::string& name, int flags) const;
