@@ -58,16 +58,10 @@ workspace::Settled redo(const Marker& marker, std::span<const KnownWork> known,
       }
       tell(marker.plan.work_folder);
     }
-    const auto settled = found->redo(work.record);
-    if (settled) {
-      out.append(*settled);
-    } else {
-      out.add_unreleased(work.name + ": " + settled.error().message());
-    }
-    const bool again = settled && settled->unfinished();
-    if (!again && (!work.always || found->due || (settled && settled->unreleased().empty()))) continue;
-    unfinished.push_back(work);
-    unfinished.back().always = true;
+    workspace::Work tried = work;
+    // What only some launches come back to would hold up each of them for what cannot be done.
+    if (found->due) tried.always = false;
+    workspace::take_result(tried, found->redo(work.record), out, unfinished);
   }
   return out;
 }

@@ -244,16 +244,7 @@ bool Process::end_guest() const {
 void Process::work(bool always, workspace::Settled& out) {
   for (const workspace::Work& work : errand_.works) {
     if (!work.run || work.always != always) continue;
-    const auto settled = work.run(scratch_.get());
-    if (settled) {
-      out.append(*settled);
-    } else {
-      out.add_unreleased(work.name + ": " + settled.error().message());
-    }
-    const bool unfinished = settled && settled->unfinished();
-    if (!unfinished && (!always || (settled && settled->unreleased().empty()))) continue;
-    unfinished_.push_back(work);
-    unfinished_.back().always = true;
+    workspace::take_result(work, work.run(scratch_.get()), out, unfinished_);
   }
 }
 

@@ -93,6 +93,18 @@ bool Settled::empty() const {
          unlisted_ == 0 && !unfinished_;
 }
 
+void take_result(const Work& work, const base::Result<Settled>& result, Settled& out, std::vector<Work>& left) {
+  if (result) {
+    out.append(*result);
+  } else {
+    out.add_unreleased(work.name + ": " + result.error().message());
+  }
+  const bool released = result && result->unreleased().empty();
+  if (!(result && result->unfinished()) && (!work.always || released)) return;
+  left.push_back(work);
+  left.back().always = true;
+}
+
 std::string encode(const Settled& settled) {
   std::string out;
   base::pack_number(out, settled.changes().size());

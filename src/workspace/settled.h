@@ -120,4 +120,8 @@ struct Work {
   static constexpr size_t kMostRecord = size_t{1} << 20U;
 };
 
+// Adds what doing `work` came to to `out`; an error as unreleased. Adds the work to `left` when it is to be done once
+// more, even if the agent never starts: what came to no end, and what is done always and left something unreleased.
+void take_result(const Work& work, const base::Result<Settled>& result, Settled& out, std::vector<Work>& left);
+
 }  // namespace belljar::workspace
