@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <map>
 #include <set>
 #include <utility>
@@ -227,8 +228,11 @@ class GitSweep : public TreeVisitor {
     if (const auto known = known_.find(name); known != known_.end() && known->second == found.id) return false;
     const bool inside = base::is_within(folder_.path, guard_.root) && folder_.path != guard_.root;
     const std::string path = inside ? folder_.path.substr(guard_.root.size() + 1) : folder_.path;
-    sweep_.put(entry.folder, std::string(entry.name), path + "/" + name);
-    if (name == "config" && !folder_.config.empty()) put_back_config(entry.folder);
+    if (name == "config" && !folder_.config.empty()) {
+      put_back_config(entry.folder, path + "/" + name);
+    } else {
+      sweep_.put(entry.folder, std::string(entry.name), path + "/" + name);
+    }
     return false;
   }
   bool on_repository(int /*folder*/, std::string_view /*path*/) override { return true; }
@@ -238,13 +242,37 @@ class GitSweep : public TreeVisitor {
 
  private:
   // The host's own git replaces the file when it changes it, and the guest's mount went with the old one: so whose the
-  // new one is cannot be told.
-  void put_back_config(int folder) const {
+  // new one is cannot be told. Exchanged, so that there is a config at any moment.
+  void put_back_config(int folder, const std::string& path) {
+    const std::string fresh = std::string(kQuarantinePrefix) + guard_.session + "-config";
+    FileLook left;
+    if (look_at(folder, fresh.c_str(), left)) sweep_.put(folder, fresh, path);  // of an end that was cut off
+    if (is_kept_config(folder)) return;
+    if (write_config(folder, fresh.c_str()) &&
+        ::renameat2(folder, fresh.c_str(), folder, "config", RENAME_EXCHANGE) == 0) {
+      sweep_.put(folder, fresh, path);
+      return;
+    }
+    // NFS exchanges nothing.
+    ::unlinkat(folder, fresh.c_str(), 0);
+    sweep_.put(folder, "config", path);
+    (void)write_config(folder, "config");
+  }
+
+  // Put back by an end that was cut off, or changed and changed back.
+  [[nodiscard]] bool is_kept_config(int folder) const {
+    const base::Fd file(::openat(folder, "config", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat found{};
+    if (!file || ::fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode) || found.st_nlink != 1) return false;
+    const auto text = base::read_to_end(file.get(), folder_.config.size(), "config");
+    return text && *text == folder_.config;
+  }
+
+  [[nodiscard]] bool write_config(int folder, const char* name) const {
     struct stat owner{};
-    const base::Fd file(::openat(folder, "config", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-    if (!file || ::fstat(folder, &owner) != 0) return;
-    (void)base::write_all(file.get(), folder_.config);
-    if (::geteuid() == 0) (void)!::fchown(file.get(), owner.st_uid, owner.st_gid);
+    const base::Fd file(::openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+    if (!file || ::fstat(folder, &owner) != 0 || !base::write_all(file.get(), folder_.config)) return false;
+    return ::geteuid() != 0 || ::fchown(file.get(), owner.st_uid, owner.st_gid) == 0;
   }
 
   const Guard& guard_;

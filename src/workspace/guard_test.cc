@@ -3,17 +3,27 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
 #include "base/fd.h"
 #include "base/io.h"
 #include "workspace/quarantine.h"
+#include "workspace/quarantine_store.h"
 
 namespace belljar::workspace {
 namespace {
@@ -69,6 +79,29 @@ class GuardTest : public ::testing::Test {
     auto settled = settle(*guard, scratch, {});
     EXPECT_TRUE(settled) << settled.error().message();
     return settled.value_or(Settled{});
+  }
+  // The same in a process that the kernel kills at the first renameat2(2) with `flag`. False when it was not killed.
+  bool end_killed_at_rename(unsigned flag) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      std::array filter{
+          sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+          sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 0, 3),
+          sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args) + 4 * sizeof(uint64_t)),
+          sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, flag, 0, 1),
+          sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+          sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      };
+      const sock_fprog program{filter.size(), filter.data()};
+      if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        ::_exit(2);
+      }
+      (void)end();
+      ::_exit(0);
+    }
+    int status = 0;
+    return ::waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS;
   }
   // The paths, relative to the work folder, that went to quarantine; each must be where it is said to be.
   std::vector<std::string> quarantined(const Settled& settled) const {
@@ -347,6 +380,41 @@ TEST_F(GuardTest, PutsAwayWhatGitWouldObeyInAFolderThatTheGuestCouldWrite) {
   EXPECT_EQ(text_of(root_ / ".git/config"), "host's");
   EXPECT_TRUE(is_there(".git/objects"));
   EXPECT_TRUE(is_there(".git/hooks"));
+}
+
+// What is changed in one look is never half done: whoever is killed between two steps has left all of it findable.
+TEST_F(GuardTest, AnEndThatIsKilledAtItsMovesLosesNothing) {
+  file(".git/config", "host's");
+  begin();
+  FileLook look;
+  ASSERT_TRUE(look_at(AT_FDCWD, (root_ / ".git").c_str(), look));
+  GitFolder git{.path = root_ / ".git", .id = look.id, .known = {}, .config = "host's"};
+  ASSERT_TRUE(look_at(AT_FDCWD, (root_ / ".git/config").c_str(), look));
+  git.known.push_back({.path = "config", .id = look.id});
+  guard_.git_folders = {git};
+  fs::rename(root_ / ".git/config", root_ / ".git/old");
+  file(".git/config", "evil");
+  file("new/.envrc", "evil");
+  const fs::path beside = root_ / ".git/.belljar-quarantine-0123456789abcdef-config";
+
+  ASSERT_TRUE(end_killed_at_rename(RENAME_EXCHANGE));
+  EXPECT_EQ(text_of(root_ / ".git/config"), "evil");
+  EXPECT_EQ(text_of(beside), "host's");
+  ASSERT_TRUE(end_killed_at_rename(RENAME_NOREPLACE));
+  EXPECT_TRUE(is_there("new/.envrc"));
+  const auto store = QuarantineStore::open(guard_.quarantine);
+  ASSERT_TRUE(store);
+  EXPECT_THAT(store->list().value(), IsEmpty());
+
+  EXPECT_THAT(quarantined(end()), UnorderedElementsAre("new/.envrc", ".git/config", ".git/config"));
+  EXPECT_EQ(text_of(root_ / ".git/config"), "host's");
+  EXPECT_FALSE(fs::exists(beside));
+  std::vector<std::string> origins;
+  const auto items = store->list().value();
+  for (const QuarantineItem& item : items) origins.push_back(item.origin);
+  EXPECT_THAT(origins, UnorderedElementsAre(root_ / "new/.envrc", root_ / ".git/config", root_ / ".git/config"));
+  // It has the host's text, so there is nothing to do.
+  EXPECT_TRUE(end().empty());
 }
 
 TEST_F(GuardTest, IsNotHeldUpByPermissions) {

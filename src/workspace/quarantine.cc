@@ -147,47 +147,67 @@ std::string Quarantine::whole(const std::string& path) const {
   return path.starts_with('/') ? path : root_path_ + "/" + path;
 }
 
-// Under the next number that is free there: an earlier end of the same session may have used some.
-int Quarantine::move_free(int from, const std::string& leaf, int to) {
+// Before the move: who is killed between the two leaves a note of what is not there, which nobody lists, and nothing
+// that is in quarantine without a note. `place` is where it goes, or null when it stays beside where it was. The notes
+// in the state folder are for whoever looks through all of it. A file system that is full loses the note, not the move.
+int Quarantine::write_notes(const Place* place, const std::string& path, const std::string& moved_to) const {
+  const auto write = [&](const base::Fd& folder, std::string_view suffix, const std::string& text) {
+    if (!folder) return 0;
+    const std::string name = number() + std::string(suffix);
+    const base::Fd file(
+        ::openat(folder.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!file) return errno;
+    (void)base::write_all(file.get(), text);
+    return 0;
+  };
+  if (write(in_state_.fd, kOriginSuffix, whole(path)) == EEXIST) return EEXIST;
+  if (place == &in_state_) return 0;
+  if (place != nullptr && write(place->fd, kOriginSuffix, whole(path)) == EEXIST) {
+    remove_notes(nullptr);
+    return EEXIST;
+  }
+  (void)write(in_state_.fd, kElsewhereSuffix, moved_to);
+  return 0;
+}
+
+void Quarantine::remove_notes(const Place* place) const {
+  for (const Place* one : {static_cast<const Place*>(&in_state_), place}) {
+    if (one == nullptr || !one->fd) continue;
+    for (const std::string_view suffix : {kOriginSuffix, kElsewhereSuffix}) {
+      ::unlinkat(one->fd.get(), (number() + std::string(suffix)).c_str(), 0);
+    }
+  }
+}
+
+// Under the next number that is free: an earlier end of the same session may have used some.
+int Quarantine::move_to(Place& place, int folder, const std::string& leaf, const std::string& path,
+                        std::string& moved_to) {
+  if (!place.fd) return EXDEV;
   int error = EEXIST;
   for (int round = 0; error == EEXIST && round < 10'000; ++round) {
     if (round > 0) ++number_;
-    error = move(from, leaf.c_str(), to, number().c_str());
+    const std::string end = place.path + "/" + number();
+    error = write_notes(&place, path, end);
+    if (error != 0) continue;
+    error = move(folder, leaf.c_str(), place.fd.get(), number().c_str());
+    if (error == 0) moved_to = end;
+    if (error != 0) remove_notes(&place);
   }
   return error;
 }
 
-// So that whoever looks through the state folder finds all of it.
-void Quarantine::note_elsewhere(const std::string& path, const std::string& moved_to) {
-  if (!in_state_.tried) open_state();
-  if (!in_state_.fd) return;
-  const auto write = [&](std::string_view suffix, const std::string& text) {
-    const std::string name = number() + std::string(suffix);
-    const base::Fd file(
-        ::openat(in_state_.fd.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (file) (void)base::write_all(file.get(), text);
-  };
-  write(kElsewhereSuffix, moved_to);
-  write(kOriginSuffix, whole(path));
-}
-
-int Quarantine::move_to(Place& place, int folder, const std::string& leaf, const std::string& path,
-                        std::string& moved_to) {
-  if (!place.fd) return EXDEV;
-  if (const int error = move_free(folder, leaf, place.fd.get()); error != 0) return error;
-  const std::string name = number();
-  moved_to = place.path + "/" + name;
-  const std::string origin = name + std::string(kOriginSuffix);
-  const base::Fd file(
-      ::openat(place.fd.get(), origin.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (file) (void)base::write_all(file.get(), whole(path));
-  return 0;
-}
-
-int Quarantine::move_aside(int folder, const std::string& leaf, const std::string& path, std::string& moved_to) const {
-  const std::string name = std::string(kQuarantinePrefix) + session_ + "-" + number();
-  const int error = move(folder, leaf.c_str(), folder, name.c_str());
-  if (error == 0) moved_to = base::parent_of(whole(path)) + "/" + name;
+int Quarantine::move_aside(int folder, const std::string& leaf, const std::string& path, std::string& moved_to) {
+  int error = EEXIST;
+  for (int round = 0; error == EEXIST && round < 10'000; ++round) {
+    if (round > 0) ++number_;
+    const std::string name = std::string(kQuarantinePrefix) + session_ + "-" + number();
+    const std::string end = base::parent_of(whole(path)) + "/" + name;
+    error = write_notes(nullptr, path, end);
+    if (error != 0) continue;
+    error = move(folder, leaf.c_str(), folder, name.c_str());
+    if (error == 0) moved_to = end;
+    if (error != 0) remove_notes(nullptr);
+  }
   return error;
 }
 
@@ -201,8 +221,8 @@ Quarantined Quarantine::put(int folder, const std::string& leaf, const std::stri
   ++count_;
   ++number_;
   int error = EXDEV;
+  if (!in_state_.tried) open_state();
   if (count_ <= kMostMoved || out.path.size() > kDeepPath) {
-    if (!in_state_.tried) open_state();
     error = move_to(in_state_, folder, leaf, path, out.moved_to);
     if (error == EXDEV) {
       if (!beside_.tried) open_beside();
@@ -210,7 +230,6 @@ Quarantined Quarantine::put(int folder, const std::string& leaf, const std::stri
     }
   }
   if (error != 0 && error != ENOENT) error = move_aside(folder, leaf, path, out.moved_to);
-  if (error == 0 && base::parent_of(out.moved_to) != in_state_.path) note_elsewhere(path, out.moved_to);
   if (error != 0 && error != ENOENT) out.reason = std::strerror(error);
   return out;
 }

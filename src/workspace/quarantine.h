@@ -44,14 +44,16 @@ class Quarantine {
     std::string path;
     bool tried = false;
   };
+  // Each is 0 or an errno, and on success says where it is.
   int move_to(Place& place, int folder, const std::string& leaf, const std::string& path, std::string& moved_to);
-  int move_aside(int folder, const std::string& leaf, const std::string& path, std::string& moved_to) const;
+  int move_aside(int folder, const std::string& leaf, const std::string& path, std::string& moved_to);
   void open_state();
   void open_beside();
   [[nodiscard]] std::string number() const;
   [[nodiscard]] std::string whole(const std::string& path) const;
-  int move_free(int from, const std::string& leaf, int to);
-  void note_elsewhere(const std::string& path, const std::string& moved_to);
+  // EEXIST: something has the number already.
+  int write_notes(const Place* place, const std::string& path, const std::string& moved_to) const;
+  void remove_notes(const Place* place) const;
 
   std::string state_;
   std::string session_;
