@@ -64,7 +64,7 @@ inline constexpr auto kFileCalls = std::to_array<Call>({
     BELLJAR_CALL(read), BELLJAR_CALL(write), BELLJAR_CALL(close), BELLJAR_CALL(stat), BELLJAR_CALL(fstat),
     BELLJAR_CALL(lstat), BELLJAR_CALL(lseek), BELLJAR_CALL(pread64), BELLJAR_CALL(pwrite64), BELLJAR_CALL(readv),
     BELLJAR_CALL(writev), BELLJAR_CALL(access), BELLJAR_CALL(pipe), BELLJAR_CALL(dup), BELLJAR_CALL(dup2),
-    BELLJAR_CALL(sendfile), BELLJAR_CALL(fcntl), BELLJAR_CALL(flock), BELLJAR_CALL(fsync), BELLJAR_CALL(fdatasync),
+    BELLJAR_CALL(sendfile), BELLJAR_CALL(flock), BELLJAR_CALL(fsync), BELLJAR_CALL(fdatasync),
     BELLJAR_CALL(truncate), BELLJAR_CALL(ftruncate), BELLJAR_CALL(getdents), BELLJAR_CALL(getcwd), BELLJAR_CALL(chdir),
     BELLJAR_CALL(fchdir), BELLJAR_CALL(rename), BELLJAR_CALL(rmdir), BELLJAR_CALL(link), BELLJAR_CALL(unlink),
     BELLJAR_CALL(symlink), BELLJAR_CALL(readlink), BELLJAR_CALL(chown), BELLJAR_CALL(fchown), BELLJAR_CALL(lchown),
@@ -181,6 +181,15 @@ inline constexpr auto kPersonalityCases =
 inline constexpr auto kIoctl = std::to_array<Call>({BELLJAR_CALL(ioctl)});
 inline constexpr auto kIoctlCases = std::to_array<Case>(
     {when(equal(1, TIOCSTI), EPERM), when(equal(1, TIOCLINUX), EPERM), when(equal(1, TIOCSETD), EPERM)});
+
+// Leases. Whoever opens a file that has one waits until its holder is done with it or for /proc/sys/fs/lease-break-time
+// (45 s), and with O_NONBLOCK does not get it at all. One for writing needs only that the file is its owner's and open
+// for reading: on what is read-only here, the host's programs would be kept from it (fcntl(2), "Leases"). F_SETDELEG is
+// its successor (Linux 6.19).
+inline constexpr uint32_t kSetDelegation = F_SETLEASE + 16;
+inline constexpr auto kFcntl = std::to_array<Call>({BELLJAR_CALL(fcntl)});
+inline constexpr auto kFcntlCases =
+    std::to_array<Case>({when(equal(1, F_SETLEASE), EPERM), when(equal(1, kSetDelegation), EPERM)});
 
 // Set-id bits. Where the id map sends the guest's uid to a uid that means something on the host, a set-id file made in
 // the guest is a set-id file of that uid on the host; nosuid on the guest's own mount does not help there.
@@ -322,6 +331,7 @@ inline constexpr auto kGroups = std::to_array<Group>({
     {"clone", "processes and threads, no namespaces", kClone, kCloneCases, kPass},
     {"personality", "only what debuggers need", kPersonality, kPersonalityCases, EPERM},
     {"ioctl", "no input pushed into a terminal, no line disciplines", kIoctl, kIoctlCases, kPass},
+    {"fcntl", "no leases, which keep others from a file", kFcntl, kFcntlCases, kPass},
     {"mode, second argument", "no set-id bits", kModeSecond, kModeSecondCases, kPass},
     {"mode, third argument", "no set-id bits", kModeThird, kModeThirdCases, kPass},
     {"open", "no set-id bits on what it creates", kOpen, kOpenCases, kPass},

@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
+#include "base/io.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "workspace/protected.h"
@@ -81,6 +84,23 @@ void ObeyedPaths::keep_end(const plan::PathFact& fact, const std::string& leader
     facts_.watched.push_back(fact.real);
     if (tree_of(leader).empty() && !is_tree(leader)) facts_.awaited.emplace(fact.real, leader);
   }
+}
+
+std::optional<std::string> ObeyedPaths::read(const std::string& file, size_t most, bool follow) {
+  auto text = base::read_regular_file(file, most, follow);
+  if (text) return std::move(*text);
+  const int code = text.error().code;
+  // Without a code it is no regular file; a socket has ENXIO.
+  constexpr std::array kNothing = {0, ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG, ENXIO};
+  if (std::ranges::find(kNothing, code) != kNothing.end() || (code == EACCES && !facts_.root)) return std::nullopt;
+  if (code == EFBIG) {
+    refuse(file, "it is too large", "make it smaller");
+  } else if (code == EWOULDBLOCK) {
+    refuse(file, "a process keeps others from it by a lease", "end that process: /proc/locks names it");
+  } else {
+    refuse(file, std::string("it cannot be read: ") + ::strerrordesc_np(code), "see to it that it can");
+  }
+  return std::nullopt;
 }
 
 void ObeyedPaths::follow_links(const Settings& settings) {

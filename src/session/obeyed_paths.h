@@ -48,6 +48,10 @@ class ObeyedPaths {
   // so the others of what is protected are treated as it is.
   void keep_other_names();
 
+  // The text of `file`, which is obeyed; nothing where no program finds any. A file that is too large or cannot be read
+  // now is refused: what it says counts all the same once it can be read.
+  [[nodiscard]] std::optional<std::string> read(const std::string& file, size_t most, bool follow);
+
   // `path` is obeyed where it is, so that none of the folders above it in `tree` may be renamed.
   void hold(const std::string& path, const std::string& tree);
   // The innermost of the trees in which `path` lies; empty when it lies in none, or is one.

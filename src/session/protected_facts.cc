@@ -280,7 +280,8 @@ class Gatherer {
     }
     add_places_of_objects(folder);
     add_odd(folder);
-    folder.config = base::read_regular_file(git.path + "/config", kMostKeptConfig, false).value_or("");
+    folder.config = obeyed_.read(git.path + "/config", kMostConfig, false).value_or("");
+    if (folder.config.size() > kMostKeptConfig) folder.config.clear();
     facts_.git_folders.push_back(std::move(folder));
   }
 
@@ -336,8 +337,7 @@ class Gatherer {
     for (size_t at = 0; at < files.size(); ++at) {
       const std::string file = files[at];
       if (!seen.insert(file).second) continue;
-      const auto text = base::read_regular_file(file, kMostConfig, true);
-      if (!text && text.error().code == EFBIG) obeyed_.refuse(file, "it is too large", "make it smaller");
+      const auto text = obeyed_.read(file, kMostConfig, true);
       if (!text) continue;
       if (++configs_read_ > kMostConfigs) {
         obeyed_.refuse(facts_.work_folder,
