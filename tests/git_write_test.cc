@@ -16,6 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 
 constexpr const char* kCommit =
@@ -89,6 +90,24 @@ TEST_F(GitWriteTest, PutsAwayWhatAWorktreesOwnFolderWouldObey) {
 }
 
 // Git appends to its logs and writes its messages through a link.
+// git executes a strategy's program, and finds one below the work folder by a name with a slash in it.
+TEST_F(GitWriteTest, WhatWaitsForGitsContinueIsNotTheAgents) {
+  const std::string ran = dir_ / "ran";
+  const Output output =
+      guest(main(),
+            "git branch side; git -c user.name=x -c user.email=x@y.test commit -q --allow-empty -m two; "
+            "mkdir git-merge-x; printf '#!/bin/sh\ntouch " +
+                ran +
+                "\nexit 1\n' >evil; chmod +x evil; cd .git; mkdir sequencer rebase-apply; "
+                "git rev-parse HEAD >sequencer/head; printf 'pick %s a\npick %s b\n' $(git rev-parse HEAD "
+                "side) >sequencer/todo; printf '[options]\n\tstrategy = x/../evil\n' >sequencer/opts",
+            {"--git", "write"});
+  EXPECT_EQ(output.code, 0) << output.err;
+  EXPECT_THAT(quarantined(), IsSupersetOf({"main/.git/sequencer", "main/.git/rebase-apply"}));
+  (void)run({.argv = {"git", "cherry-pick", "--continue"}, .cwd = main()});
+  EXPECT_FALSE(fs::exists(ran));
+}
+
 TEST_F(GitWriteTest, PutsAwayLinksThatGitOfTheHostWouldWriteThrough) {
   write_file(dir_ / "victim", "as it was\n");
   git(main(), {"worktree", "add", "-q", dir_ / "one"});

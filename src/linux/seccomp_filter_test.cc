@@ -186,6 +186,7 @@ std::vector<Refusal> argument_refusals() {
       REFUSAL(ioctl, EPERM, kAnyone, kBad, TIOCLINUX | kHigh, 0),
       REFUSAL(ioctl, EPERM, kAnyone, kBad, TIOCSETD, 0),
       REFUSAL(ioctl, EPERM, kAnyone, kBad, TIOCSETD | kHigh, 0),
+      REFUSAL(prlimit64, EPERM, kHostRoot, 1, 0, kBad, 0),
       REFUSAL(fcntl, EPERM, kAnyone, kBad, F_SETLEASE, F_RDLCK),
       REFUSAL(fcntl, EPERM, kAnyone, kBad, F_SETLEASE | kHigh, F_WRLCK),
       REFUSAL(fcntl, EPERM, kAnyone, kBad, rules::kSetDelegation, 0),

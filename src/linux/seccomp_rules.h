@@ -113,7 +113,7 @@ inline constexpr auto kProcessCalls = std::to_array<Call>({
     BELLJAR_CALL(sched_getaffinity), BELLJAR_CALL(set_tid_address), BELLJAR_CALL(restart_syscall),
     BELLJAR_CALL(exit_group), BELLJAR_CALL(tgkill), BELLJAR_CALL(waitid), BELLJAR_CALL(ioprio_set),
     BELLJAR_CALL(ioprio_get), BELLJAR_CALL(set_robust_list), BELLJAR_CALL(get_robust_list),
-    BELLJAR_CALL(rt_tgsigqueueinfo), BELLJAR_CALL(prlimit64), BELLJAR_CALL(getcpu), BELLJAR_CALL(sched_setattr),
+    BELLJAR_CALL(rt_tgsigqueueinfo), BELLJAR_CALL(getcpu), BELLJAR_CALL(sched_setattr),
     BELLJAR_CALL(sched_getattr), BELLJAR_CALL(getrandom), BELLJAR_CALL(execveat), BELLJAR_CALL(rseq),
     BELLJAR_CALL(pidfd_send_signal), BELLJAR_CALL(pidfd_open), BELLJAR_CALL(futex_waitv),
     Call{"futex_wake", kFutexWake}, Call{"futex_wait", kFutexWait}, Call{"futex_requeue", kFutexRequeue},
@@ -190,6 +190,13 @@ inline constexpr uint32_t kSetDelegation = F_SETLEASE + 16;
 inline constexpr auto kFcntl = std::to_array<Call>({BELLJAR_CALL(fcntl)});
 inline constexpr auto kFcntlCases =
     std::to_array<Case>({when(equal(1, F_SETLEASE), EPERM), when(equal(1, kSetDelegation), EPERM)});
+
+// Limits of the guest's init, which has the agent's user ids and nothing else to keep others from them
+// (check_prlimit_permission() in kernel/sys.c): a second of processor time would be its end, before it could say how
+// the agent ended. To ask is refused too: whether there is a new limit is in a pointer, of which a filter compares one
+// half.
+inline constexpr auto kPrlimit = std::to_array<Call>({BELLJAR_CALL(prlimit64)});
+inline constexpr auto kPrlimitCases = std::to_array<Case>({when(equal(0, 1), EPERM)});
 
 // Set-id bits. Where the id map sends the guest's uid to a uid that means something on the host, a set-id file made in
 // the guest is a set-id file of that uid on the host; nosuid on the guest's own mount does not help there.
@@ -332,6 +339,7 @@ inline constexpr auto kGroups = std::to_array<Group>({
     {"personality", "only what debuggers need", kPersonality, kPersonalityCases, EPERM},
     {"ioctl", "no input pushed into a terminal, no line disciplines", kIoctl, kIoctlCases, kPass},
     {"fcntl", "no leases, which keep others from a file", kFcntl, kFcntlCases, kPass},
+    {"prlimit64", "no limits for the guest's init", kPrlimit, kPrlimitCases, kPass},
     {"mode, second argument", "no set-id bits", kModeSecond, kModeSecondCases, kPass},
     {"mode, third argument", "no set-id bits", kModeThird, kModeThirdCases, kPass},
     {"open", "no set-id bits on what it creates", kOpen, kOpenCases, kPass},

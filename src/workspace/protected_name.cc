@@ -37,8 +37,11 @@ constexpr std::array kFiles = {".aider.conf.yml"sv, ".devcontainer.json"sv,
                                ".xsession"sv,       ".xinitrc"sv,
                                ".xsessionrc"sv};
 
-constexpr std::array kObeyedByGit = {"hooks"sv,     "config"sv,  "config.worktree"sv, "commondir"sv,    "modules"sv,
-                                     "worktrees"sv, "remotes"sv, "branches"sv,        "rebase-merge"sv, "gitdir"sv};
+// The last four are of operations that wait for `--continue`: their commands, strategies (a program of that name) and
+// options, and for what git-bisect's shell script of git 2.30 evaluates.
+constexpr std::array kObeyedByGit = {
+    "hooks"sv,   "config"sv,   "config.worktree"sv, "commondir"sv,    "gitdir"sv,    "modules"sv,     "worktrees"sv,
+    "remotes"sv, "branches"sv, "rebase-merge"sv,    "rebase-apply"sv, "sequencer"sv, "bisect_names"sv};
 
 constexpr std::array kPackageFolders = {"node_modules"sv, "site-packages"sv};
 

@@ -67,7 +67,8 @@ TEST(ProtectedNameTest, IsKnownHoweverAFileSystemMayCompareIt) {
 }
 
 TEST(ProtectedNameTest, OfWhatGitObeysInItsOwnFolder) {
-  for (const char* name : {"hooks", "config", "CONFIG", "config.worktree", "commondir", "modules", "rebase-merge"}) {
+  for (const char* name : {"hooks", "config", "CONFIG", "config.worktree", "commondir", "modules", "rebase-merge",
+                           "rebase-apply", "sequencer", "BISECT_NAMES"}) {
     EXPECT_TRUE(obeyed_by_git(name)) << name;
   }
   for (const char* name : {"objects", "refs", "HEAD", "index", "logs", "COMMIT_EDITMSG"}) {
