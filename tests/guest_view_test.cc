@@ -39,6 +39,18 @@ class GuestViewTest : public ::testing::Test {
   TempDir work_;
 };
 
+// A lease would keep the host's programs from a file, a limit would end init before it can say how the agent ended.
+TEST_F(GuestViewTest, TakesNoLeaseAndLimitsNotItsInit) {
+  const Output tried = script(
+      "echo >file; exec /usr/bin/python3 -c 'import fcntl, resource\n"
+      "for what in (lambda: fcntl.fcntl(open(\"file\"), fcntl.F_SETLEASE, fcntl.F_RDLCK),\n"
+      "             lambda: resource.prlimit(1, resource.RLIMIT_CPU, (0, 0)),\n"
+      "             lambda: resource.prlimit(0, resource.RLIMIT_CPU, (900, 900))):\n"
+      "    try: print(what())\n"
+      "    except OSError as error: print(error.errno)\n'");
+  EXPECT_EQ(tried.out, "1\n1\n(-1, -1)\n");
+}
+
 TEST_F(GuestViewTest, HasOneInterfaceAndItIsUp) {
   const Output output = script("sed -n 's/^ *\\([^ ]*\\):.*/\\1/p' /proc/net/dev; cat /proc/net/if_inet6");
   EXPECT_EQ(output.out.substr(0, 3), "lo\n");

@@ -1,6 +1,7 @@
 // What a guest uses up ends inside, is told by name, and leaves its neighbours alive.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,7 +9,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/belljar.h"
@@ -175,6 +178,32 @@ TEST_F(LimitsTest, NoneWhenOnlyTheCommandSaysSo) {
 }
 
 // With enough of everything the same commands meet no limit, and use is told.
+// The kernel counts these for the person who launches too.
+TEST_F(LimitsTest, LeavesThePersonHalfOfWhatIsCountedForAUser) {
+  constexpr const char* kScript =
+      "import ctypes, resource\n"
+      "libc = ctypes.CDLL(None)\n"
+      "count = 0\n"
+      "while libc.inotify_init() >= 0: count += 1\n"
+      "print(count, resource.getrlimit(resource.RLIMIT_SIGPENDING)[1], "
+      "resource.getrlimit(resource.RLIMIT_MSGQUEUE)[1])\n";
+  const TempDir folder;
+  write_file(folder / "take.py", kScript);
+  Command command = sealed_script(folder.path(), "exec /usr/bin/python3 take.py", {});
+  const Output output = run(command);
+  std::istringstream counts(output.out);
+  uint64_t watches = 0;
+  uint64_t signals = 0;
+  uint64_t queues = 0;
+  ASSERT_TRUE(counts >> watches >> signals >> queues) << output.err;
+  EXPECT_EQ(watches, std::stoull(read_text("/proc/sys/fs/inotify/max_user_instances")) / 2);
+  for (const auto& [resource, found] : {std::pair{RLIMIT_SIGPENDING, signals}, std::pair{RLIMIT_MSGQUEUE, queues}}) {
+    rlimit whole{};
+    ASSERT_EQ(::getrlimit(resource, &whole), 0);
+    EXPECT_EQ(found, whole.rlim_cur / 2);
+  }
+}
+
 TEST_F(LimitsTest, UseIsTold) {
   const End end = exhaust(
       "head -c 60000000 /dev/zero | tail -c 50000000 >/tmp/x; i=0; "

@@ -1,9 +1,11 @@
 // What programs of the host obey by way of a path: what a guest does to the folders and links on that way, and what git
 // of the host runs afterwards. Each way is tried without a boundary first: there it has to work.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -57,6 +59,23 @@ TEST_P(WayTest, LeadsNowhere) {
 
 INSTANTIATE_TEST_SUITE_P(All, WayTest, ::testing::ValuesIn(kWays),
                          [](const auto& info) { return std::string(info.param.name); });
+
+// Belljar cannot read it now; git can, later.
+TEST_F(ObeyedElsewhereTest, NothingIsLaunchedWhereAConfigCannotBeRead) {
+  const TempDir world;
+  make(world, "git init -q .; touch config; git config include.path ../config");
+  (void)std::signal(SIGIO, SIG_IGN);
+  for (const char* name : {".git/config", "config"}) {
+    const int file = ::open((world / "work/" + name).c_str(), O_RDONLY | O_CLOEXEC);
+    ASSERT_EQ(::fcntl(file, F_SETLEASE, F_WRLCK), 0) << name;
+    const Output output = run(guest(world, "touch ran"));
+    ::close(file);
+    EXPECT_EQ(output.code, 125);
+    EXPECT_THAT(output.err, HasSubstr(std::string(name) + "': a process keeps others from it by a lease"));
+    EXPECT_FALSE(fs::exists(world / "work/ran"));
+  }
+  EXPECT_EQ(run(guest(world, "true")).code, 0);
+}
 
 // ---- what an agent can leave so that the next launch is refused: its remedy has to be one ----
 

@@ -225,6 +225,12 @@ TEST_F(RunTest, WritesTheSettlementWhateverSignalsCome) {
   EXPECT_EQ(report["exit"]["code"], 0) << report;
 }
 
+TEST_F(RunTest, SaysWhenTheReportWasTakenAway) {
+  const Output output = script("rm end.json; echo '{}' >end.json", {"--report", work_ / "end.json"});
+  EXPECT_EQ(output.code, 125);
+  EXPECT_THAT(output.err, HasSubstr("end.json': the file was removed meanwhile"));
+}
+
 TEST_F(RunTest, FollowsNoLinkToTheReport) {
   const TempDir other;
   write_file(other / "precious", "as it was");

@@ -53,6 +53,18 @@ TEST_F(WayOutTest, DeniesWhatAFlagDeniesAndSaysWhichRule) {
   EXPECT_THAT(output.err, HasSubstr("refused a.test:80: host_denied"));
 }
 
+TEST_F(WayOutTest, SaysHowManyRefusalsAreNotListed) {
+  const Output output = script(
+      "exec /bin/bash -c 'p=${http_proxy##*:}; p=${p%/}; for ((i = 0; i < 1030; ++i)); do exec "
+      "3<>/dev/tcp/127.0.0.1/$p; "
+      "printf \"CONNECT h$i.test:443 HTTP/1.1\\r\\nHost: h$i.test:443\\r\\n\\r\\n\" >&3; read -r line <&3; exec 3>&-; "
+      "done; "
+      "echo $line'");
+  EXPECT_THAT(output.out, HasSubstr("403"));
+  EXPECT_THAT(output.err, HasSubstr("refused h1023.test:443"));
+  EXPECT_THAT(output.err, HasSubstr("belljar: refused 6 times more, of hosts that are too many to be listed"));
+}
+
 TEST_F(WayOutTest, TheAuditFileTellsOfEveryVerdict) {
   const HostService service;
   const TempDir other;

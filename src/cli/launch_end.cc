@@ -26,6 +26,10 @@ void print_denials(const Context& context, const session::Settlement& settlement
     if (!denial.remedy.empty()) line += " (to allow it: " + base::escape(denial.remedy) + ")";
     std::fprintf(context.err, "%s\n", line.c_str());
   }
+  if (settlement.unlisted_denials > 0) {
+    std::fprintf(context.err, "belljar: refused %llu times more, of hosts that are too many to be listed\n",
+                 static_cast<unsigned long long>(settlement.unlisted_denials));
+  }
 }
 
 // What a person has to know of the work after the end, a line for each kind.
@@ -116,8 +120,17 @@ base::Result<ReportFile> open_report(const std::string& path) {
 }
 
 base::Status write_report(const ReportFile& report, std::string_view text) {
-  if (base::write_all(report.file.get(), text)) return {};
-  return base::system_error("write the report", report.path, errno);
+  constexpr std::string_view kOperation = "write the report";
+  if (!base::write_all(report.file.get(), text)) return base::system_error(kOperation, report.path, errno);
+  // The bare call: the sealed launcher may ask of descriptors, and glibc's fstat() asks of a path that is empty.
+  struct stat found{};
+  if (::syscall(SYS_fstat, report.file.get(), &found) != 0) return base::system_error(kOperation, report.path, errno);
+  if (found.st_nlink == 0) {
+    return base::refuse(kOperation, report.path,
+                        "the file was removed meanwhile, and what has its name is not this launch's",
+                        "name one where the guest cannot write");
+  }
+  return {};
 }
 
 int code_of_refusal(const base::Error& error) {

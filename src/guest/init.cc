@@ -169,6 +169,12 @@ int Init::confine_step(Step step) {
       if (config_.processes != 0) limits.push_back({RLIMIT_NPROC, config_.processes});
       if (config_.open_files != 0) limits.push_back({RLIMIT_NOFILE, config_.open_files});
       if (config_.file_bytes != 0) limits.push_back({RLIMIT_FSIZE, config_.file_bytes});
+      // What is counted for the person as well, when an ordinary user launches: all of it would leave them none.
+      for (const int resource : {RLIMIT_SIGPENDING, RLIMIT_MSGQUEUE}) {
+        rlimit whole{};
+        const bool known = ::getrlimit(static_cast<__rlimit_resource_t>(resource), &whole) == 0;
+        if (known && whole.rlim_cur != RLIM_INFINITY) limits.push_back({resource, whole.rlim_cur / 2});
+      }
       return linux::set_limits(limits);
     }
     case kStepNoNewPrivileges:

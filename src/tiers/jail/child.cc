@@ -52,6 +52,7 @@ class Run : ChildPart {
   bool make_network();
   bool make_transparent();
   bool drop_privilege();
+  bool share_watches(const char* whole, const char* own);
   bool set_ids();
   bool place_descriptors();
   bool execute();
@@ -161,6 +162,27 @@ bool Run::set_ids() {
          arm_death_signal();
 }
 
+// Half of the `whole` that a user has of inotify: what the guest has counts for the person too (namespaces(7),
+// /proc/sys/user), whose editors need some. Nothing where the kernel has none.
+bool Run::share_watches(const char* whole, const char* own) {
+  const int from = ::openat(files_.proc(), whole, O_RDONLY | O_CLOEXEC);
+  if (from < 0) return errno == ENOENT || fail("open", whole, errno);
+  std::array<char, 24> text{};
+  const ssize_t size = ::read(from, text.data(), text.size() - 1);
+  ::close(from);
+  uint64_t value = 0;
+  for (ssize_t i = 0; i < size && text[static_cast<size_t>(i)] >= '0' && text[static_cast<size_t>(i)] <= '9'; ++i) {
+    value = value * 10 + static_cast<uint64_t>(text[static_cast<size_t>(i)] - '0');
+  }
+  const char* const half = numbered(text, "", value / 2);
+  const int to = ::openat(files_.proc(), own, O_WRONLY | O_CLOEXEC);
+  if (to < 0) return errno == ENOENT || fail("open", own, errno);
+  const bool good = ::write(to, half, std::strlen(half)) == static_cast<ssize_t>(std::strlen(half));
+  const int code = errno;
+  ::close(to);
+  return good || fail("share the watches", own, code);
+}
+
 bool Run::drop_privilege() {
   if (!set_ids()) return false;
   if (program_->protections.limit_namespaces) {
@@ -173,6 +195,10 @@ bool Run::drop_privilege() {
     const int code = errno;
     ::close(limit);
     if (!good) return fail("bound the user namespaces", "max_user_namespaces", code);
+    if (!share_watches("sys/fs/inotify/max_user_instances", "sys/user/max_inotify_instances") ||
+        !share_watches("sys/fs/inotify/max_user_watches", "sys/user/max_inotify_watches")) {
+      return false;
+    }
   }
   if (program_->protections.drop_bounding_set) {
     // The other four sets empty themselves: the user is not root, so execve(2) gives no capability.

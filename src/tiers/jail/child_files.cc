@@ -24,22 +24,6 @@ constexpr const char* kLower = "lower";
 constexpr const char* kUpper = kPrivateUpper;
 constexpr const char* kWork = "work";
 
-// Decimal digits of `value` behind `prefix`, without stdio.
-template <size_t N>
-const char* numbered(std::array<char, N>& buffer, const char* prefix, uint64_t value) {
-  size_t at = std::strlen(prefix);
-  std::memcpy(buffer.data(), prefix, at);
-  std::array<char, 24> digits{};
-  size_t count = 0;
-  do {
-    digits[count++] = static_cast<char>('0' + value % 10);
-    value /= 10;
-  } while (value != 0);
-  while (count > 0) buffer[at++] = digits[--count];
-  buffer[at] = '\0';
-  return buffer.data();
-}
-
 constexpr size_t kScratchNameSize = 24;
 constexpr size_t kLayerSize = 32;
 

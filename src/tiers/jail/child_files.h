@@ -1,14 +1,32 @@
 // The guest's file tree, made by the child: every mount, from the new root to the end of the host's.
 #pragma once
 
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 #include "tiers/jail/child.h"
 
 namespace belljar::tiers::jail {
+
+// Decimal digits of `value` behind `prefix`, without stdio.
+template <size_t N>
+const char* numbered(std::array<char, N>& buffer, const char* prefix, uint64_t value) {
+  size_t at = std::strlen(prefix);
+  std::memcpy(buffer.data(), prefix, at);
+  std::array<char, 24> digits{};
+  size_t count = 0;
+  do {
+    digits[count++] = static_cast<char>('0' + value % 10);
+    value /= 10;
+  } while (value != 0);
+  while (count > 0) buffer[at++] = digits[--count];
+  buffer[at] = '\0';
+  return buffer.data();
+}
 
 // Notes in the Child what went wrong, for the launcher. Nothing here uses the heap.
 class ChildPart {
