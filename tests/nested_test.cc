@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -56,6 +57,19 @@ TEST_F(NestedTest, BubblewrapMakesASandboxInside) {
   EXPECT_EQ(output.code, 0) << output.err;
   EXPECT_EQ(output.out, "2\nread-only\n");
   EXPECT_EQ(read_text(work_ / "made"), "made\n");
+}
+
+// Root of a namespace may give capabilities to its own files, and where the work folder is root's, who gives them is
+// root.
+TEST_F(NestedTest, NoFileGetsCapabilities) {
+  const Output output = as_inner_root(
+      "cp /bin/true mine; exec /usr/bin/python3 -c 'import os, struct\n"
+      "for value in (struct.pack(\"<IIIII\", 0x2000001, 0xff, 0, 0, 0), struct.pack(\"<IIIIII\", 0x3000001, 0xff, 0, "
+      "0, 0, 0)):\n"
+      "    try: os.setxattr(\"mine\", \"security.capability\", value)\n"
+      "    except OSError as error: print(error.errno)\n'");
+  EXPECT_EQ(output.out, "95\n95\n") << output.err;
+  EXPECT_LT(::getxattr((work_ / "mine").c_str(), "security.capability", nullptr, 0), 0);
 }
 
 // The other half of both: without the word, neither works.
