@@ -25,7 +25,9 @@ class ProjectTest : public ::testing::Test {
     words.insert(words.begin(), belljar_program());
     return run(at_home({.argv = std::move(words)}));
   }
-  Output script(const std::string& text) const { return run(at_home(sealed_script(work_, text))); }
+  Output script(const std::string& text, const std::vector<std::string>& options = {}) const {
+    return run(at_home(sealed_script(work_, text, options)));
+  }
 
   TempDir dir_;
   std::string state_;
@@ -79,6 +81,24 @@ TEST_F(ProjectTest, AFileTheAgentWroteOrChangedCountsOnlyWhenTrusted) {
   output = script("echo \"[$COLOUR]\"; ls /sys/class/net 2>/dev/null; cat /proc/net/dev");
   EXPECT_THAT(output.err, AllOf(HasSubstr("has changed since"), Not(HasSubstr("weaker than"))));
   EXPECT_THAT(output.out, HasSubstr("[]\n"));
+}
+
+// What the next launch reads is not the agent's to write: it could take away what narrows it.
+TEST_F(ProjectTest, WhatAPolicyWasReadFromIsReadOnly) {
+  write_file(work_ + "/.belljar.toml", "extends = [\"./conf/more.toml\"]\n[files]\nhide = [\"./secret\"]\n");
+  write_file(work_ + "/conf/more.toml", "[env]\nset = { COLOUR = \"green\" }\n");
+  write_file(work_ + "/own.toml", "[files]\nhide = [\"./secret\"]\n");
+  write_file(work_ + "/secret", "a secret");
+  ASSERT_EQ(belljar({"trust", "--yes"}).code, 0);
+  const std::string attack =
+      "echo '# x' >>conf/more.toml; mv conf/more.toml y; mv conf z; mkdir conf; echo '# x' >conf/more.toml; "
+      "echo >>own.toml; mv own.toml w; cat secret; echo \"[$COLOUR]\"";
+  for (int session = 0; session < 2; ++session) {
+    const Output output = script(attack, {"--policy", work_ + "/own.toml"});
+    EXPECT_EQ(output.out, "[green]\n") << output.err;
+    EXPECT_THAT(output.err, Not(HasSubstr("is not used")));
+  }
+  EXPECT_EQ(read_text(work_ + "/own.toml"), "[files]\nhide = [\"./secret\"]\n");
 }
 
 TEST_F(ProjectTest, TrustIsNotGivenWithoutAPersonOrAFlag) {

@@ -21,6 +21,7 @@ struct PolicyLayer {
   // The launch form states a whole isolation: what lower layers said of hosts and image does not add to it.
   bool whole_isolation = false;
 
+  std::vector<std::string> files{};        // that it was read from, as they were named
   std::vector<Said<std::string>> extends;  // names of presets and paths of files as written, not yet read
 
   std::optional<Said<Mode>> mode;

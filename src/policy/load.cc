@@ -34,6 +34,7 @@ class LayerReader {
 
   base::Status add_file(const std::string& path, std::string_view text) {
     BELLJAR_ASSIGN(PolicyLayer layer, parse_policy(text, path));
+    layer.files.push_back(path);
     open_.push_back(spelling(path));
     for (const auto& entry : layer.extends) BELLJAR_TRY(add_entry(path, entry));
     open_.pop_back();

@@ -56,6 +56,7 @@ void fold(PolicyLayer& total, const PolicyLayer& next) {
     total.expose.clear();
     total.nested.reset();
   }
+  total.files.insert(total.files.end(), next.files.begin(), next.files.end());
   take(total.mode, next.mode);
   take(total.network, next.network);
   take(total.docker_image, next.docker_image);
@@ -116,6 +117,7 @@ void resolve(const Entries& entries, const std::string& key, std::vector<std::st
 
 Policy resolve(const PolicyLayer& total) {
   Policy policy;
+  policy.read_from = total.files;
   resolve(total.mode, "isolation.mode", policy.isolation.mode, policy);
   resolve(total.network, "isolation.network", policy.isolation.network, policy);
   resolve(total.transparent, "isolation.transparent", policy.isolation.transparent, policy);

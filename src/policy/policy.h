@@ -205,6 +205,8 @@ struct Policy {
   Hook hook;
   std::string target;  // `ssh:HOST`, or empty: this host
   Agent agent;
+  // The files that it was read from. Launches after this one are to find them as they are.
+  std::vector<std::string> read_from;
   // Where each setting was said: `isolation.mode` or, for one entry of a list, `files.read /data`. For people only.
   std::map<std::string, std::string> sources;
 

@@ -524,9 +524,15 @@ class Gatherer {
     }
   }
 
-  // Where the policy names a path to hide or to keep as it is, the links on the way are part of it, and so are other
-  // names of the files.
+  // The policy itself; and where it names a path to hide or to keep, the links on the way, and other names of the
+  // files.
   void follow_policy() {
+    for (const std::string& file : policy_.read_from) {
+      const auto path = plan::expand_path(file, facts_.home, facts_.work_folder);
+      if (!path) continue;
+      obeyed_.follow(*path, ProtectedPath::Treatment::kReadOnly);
+      obeyed_.note_names(walker_.walk(*path).real, ProtectedPath::Treatment::kReadOnly);
+    }
     for (const auto* list : {&policy_.files.hide, &policy_.files.read}) {
       for (const std::string& text : *list) {
         const auto path = plan::expand_path(text, facts_.home, facts_.work_folder);
