@@ -2,6 +2,8 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/clock.h"
@@ -27,6 +29,15 @@ bool accepts_json(const net::RequestHead& head) {
     }
   }
   return false;
+}
+
+// What frameworks take for the method or path in place of those that were judged.
+bool names_other_request(const net::RequestHead& head) {
+  constexpr std::array<std::string_view, 5> kNames = {"x-http-method-override", "x-http-method", "x-method-override",
+                                                      "x-original-url", "x-rewrite-url"};
+  return std::ranges::any_of(head.fields, [&](const net::Field& field) {
+    return std::ranges::any_of(kNames, [&](std::string_view name) { return net::same_name(field.name, name); });
+  });
 }
 
 net::SocksReply socks_reply_of(Reason reason) {
@@ -303,6 +314,9 @@ void Client::take_plain(const net::RequestHead& head) {
   request_.absolute = upstream && !upstream_ && !request_.websocket && upstream->leads_to(host_);
   upstream_head_ = upstream_head(request_, head, request_.absolute ? upstream->authorization : std::string());
   const auto why = admit({host_, port_, Doing::kPlain, request_.method, request_.origin_form});
+  if (!why && rule_->only_plain_http() && names_other_request(head)) {
+    return refuse_malformed({400, "a field may stand for another method or path than the request line has"});
+  }
   const auto& callbacks = context_.options.hook;
   if (!why && rule_->hook && callbacks) {
     auto hook = hook_head(*callbacks, request_, head);

@@ -40,19 +40,28 @@ bool is_for(const Rule& rule, std::string_view host, bool literal) {
   return !(literal && rule.pattern.starts_with("*.")) && policy::matches_host(rule, host);
 }
 
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+// The byte that is encoded at `at` of `path` (RFC 3986, section 2.1), or -1.
+int encoded_byte(std::string_view path, size_t at) {
+  const auto digit = [&](size_t place) {
+    const char c = place < path.size() ? path[place] : ' ';
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+  };
+  if (at >= path.size() || path[at] != '%' || digit(at + 1) < 0 || digit(at + 2) < 0) return -1;
+  return digit(at + 1) * 16 + digit(at + 2);
 }
 
-// True for a path that means the same to every server.
+// True for a path that means the same to every server. Some take an overlong form of a dot or slash in UTF-8, or
+// %u002e, for the character.
 bool is_plain_path(std::string_view path) {
   if (!path.starts_with('/') || path.contains('\\')) return false;
   for (size_t at = path.find('%'); at != std::string_view::npos; at = path.find('%', at + 1)) {
-    if (path.size() - at < 3) return false;
-    const std::array<char, 2> code = {path[at + 1], lower(path[at + 2])};
-    for (const std::string_view risky : {"2e", "2f", "5c", "25", "00"}) {
-      if (risky == std::string_view(code.data(), code.size())) return false;
-    }
+    const int byte = encoded_byte(path, at);
+    constexpr std::array kRisky = {-1, 0x00, 0x25, 0x2e, 0x2f, 0x5c, 0xc0, 0xc1};
+    if (std::ranges::find(kRisky, byte) != kRisky.end()) return false;
+    const int next = encoded_byte(path, at + 3);
+    if (next >= 0 && ((byte == 0xe0 && next < 0xa0) || (byte == 0xf0 && next < 0x90))) return false;
   }
   const auto segments = base::split(path.substr(1), '/');
   for (size_t i = 0; i < segments.size(); ++i) {

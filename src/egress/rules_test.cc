@@ -68,12 +68,34 @@ TEST(RulesDecide, OptionsCountBeforeRulesWithout) {
 
 TEST(RulesDecide, APathHasOneMeaningOrIsNotBelow) {
   const std::vector<std::string> prefixes = {"/v1", "/files/"};
-  for (const char* good : {"/v1", "/v1/", "/v1/a/b?x=/../", "/files/a", "/v1/a%20b", "/v1?x"}) {
+  for (const char* good :
+       {"/v1", "/v1/", "/v1/a/b?x=/../", "/files/a", "/v1/a%20b", "/v1/%E0", "/v1/%c3%a4", "/v1?x"}) {
     EXPECT_TRUE(is_below(good, prefixes)) << good;
   }
-  for (const char* bad :
-       {"/v10", "/", "*", "", "/files", "/v1/../x", "/v1/./x", "/v1/%2e%2E/x", "/v1/..%2fx", "/v1//x", "/v1/..;/x",
-        "/v1/.;a/x", "/v1\\..\\x", "/%761", "/v1/%5cx", "/v1/%252e", "/v1/%2", "/v1/%00"}) {
+  for (const char* bad : {"/v10",
+                          "/",
+                          "*",
+                          "",
+                          "/files",
+                          "/v1/../x",
+                          "/v1/./x",
+                          "/v1/%2e%2E/x",
+                          "/v1/..%2fx",
+                          "/v1/%c0%ae%C0%AE/x",
+                          "/v1/%u002e%u002e/x",
+                          "/v1/%e0%80%ae/x",
+                          "/v1/%f0%80%80%af",
+
+                          "/v1/%g0",
+                          "/v1//x",
+                          "/v1/..;/x",
+                          "/v1/.;a/x",
+                          "/v1\\..\\x",
+                          "/%761",
+                          "/v1/%5cx",
+                          "/v1/%252e",
+                          "/v1/%2",
+                          "/v1/%00"}) {
     EXPECT_FALSE(is_below(bad, prefixes)) << bad;
   }
 }
@@ -142,6 +164,10 @@ TEST(RuleOptions, MethodAndPathAreHeldForEveryPlainRequest) {
   EXPECT_TRUE(refused.contains("p.toml:2:16")) << "the rule and its source: " << refused;
   EXPECT_TRUE(world.ask("GET", "/v2").contains("path_not_allowed"));
   EXPECT_TRUE(world.ask("GET", "/v1/%2e%2e/v2").contains("path_not_allowed"));
+  for (const char* field : {"X-HTTP-Method-Override: DELETE", "X-Original-URL: /v2", "x-rewrite-url: /v2"}) {
+    EXPECT_TRUE(world.ask("GET", std::string("/v1/x HTTP/1.1\r\n") + field + "\r\nA: b").starts_with("HTTP/1.1 400"))
+        << field;
+  }
   EXPECT_TRUE(world.connect(world.authority).contains("plain_http_only"));
   EXPECT_EQ(upstream.connections(), 1);
 }
