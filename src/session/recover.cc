@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 
 #include "base/io.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "session/after.h"
 #include "session/live_rules.h"
@@ -18,6 +20,7 @@
 #include "session/settlement.h"
 #include "session/state_folder.h"
 #include "workspace/protected.h"
+#include "workspace/quarantine_store.h"
 
 namespace belljar::session {
 namespace {
@@ -64,6 +67,19 @@ workspace::Settled redo(const Marker& marker, std::span<const KnownWork> known,
     workspace::take_result(tried, found->redo(work.record), out, unfinished);
   }
   return out;
+}
+
+// What ends that were killed had put away before this one.
+void add_moved_before(const std::string& quarantine, const std::string& session, workspace::Settled& settled) {
+  const auto store = workspace::QuarantineStore::open(quarantine);
+  if (!store) return;
+  const auto items = store->list();
+  if (!items) return;
+  std::set<std::string> told;
+  for (const workspace::Quarantined& one : settled.quarantined()) told.insert(one.moved_to);
+  for (const workspace::QuarantineItem& item : *items) {
+    if (item.id.starts_with(session + "/") && !told.contains(item.at)) settled.add({item.origin, item.at, {}});
+  }
 }
 
 class Recoverer {
@@ -126,6 +142,7 @@ base::Status Recoverer::one(const std::string& name) {
     settlement.reason = EndReason::kLost;
     settlement.error = "belljar and its settler were ended before the session was; recovered later";
     settlement.after = redo(marker, known_, tell_, unfinished);
+    add_moved_before(base::parent_of(state_.path()) + "/quarantine", marker.session, settlement.after);
     recovered.settled = settlement.after;
     BELLJAR_TRY(state_.write_file(name + ".json", settlement_json(settlement, marker.plan)));
     recovered.settlement = state_.path() + "/" + name + ".json";
