@@ -314,7 +314,8 @@ void Client::take_plain(const net::RequestHead& head) {
   request_.absolute = upstream && !upstream_ && !request_.websocket && upstream->leads_to(host_);
   upstream_head_ = upstream_head(request_, head, request_.absolute ? upstream->authorization : std::string());
   const auto why = admit({host_, port_, Doing::kPlain, request_.method, request_.origin_form});
-  if (!why && rule_->only_plain_http() && names_other_request(head)) {
+  // Of the hook's own nothing is passed on.
+  if (!why && rule_->only_plain_http() && !rule_->hook && names_other_request(head)) {
     return refuse_malformed({400, "a field may stand for another method or path than the request line has"});
   }
   const auto& callbacks = context_.options.hook;
