@@ -74,6 +74,9 @@ bool plain_passes(const Control& control) {
     case 'm':
       return true;
     case 'T':  // with five it would follow the mouse and wait for the program
+    case 'I':
+    case 'J':
+    case 'K':
       return control.count <= 1;
     case 'c':  // which terminal: answered by numbers of its own
       return control.count == 0 || is_only(control, {0, Control::kEmpty});
@@ -89,7 +92,7 @@ bool plain_passes(const Control& control) {
       return control.count <= 2;
     default:
       return control.count <= 2 &&
-             std::string_view("@ABCDEFGHIJKLMPSXZ`abdefgu").find(control.last) != std::string_view::npos;
+             std::string_view("@ABCDEFGHLMPSXZ`abdefgu").find(control.last) != std::string_view::npos;
   }
 }
 
