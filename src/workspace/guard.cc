@@ -248,13 +248,13 @@ class GitSweep : public TreeVisitor {
     FileLook left;
     if (look_at(folder, fresh.c_str(), left)) sweep_.put(folder, fresh, path);  // of an end that was cut off
     if (is_kept_config(folder)) return;
-    if (write_config(folder, fresh.c_str()) &&
-        ::renameat2(folder, fresh.c_str(), folder, "config", RENAME_EXCHANGE) == 0) {
-      sweep_.put(folder, fresh, path);
-      return;
+    if (write_config(folder, fresh.c_str())) {
+      if (::renameat2(folder, fresh.c_str(), folder, "config", RENAME_EXCHANGE) == 0) {
+        sweep_.put(folder, fresh, path);
+        return;
+      }
+      ::unlinkat(folder, fresh.c_str(), 0);  // NFS exchanges nothing
     }
-    // NFS exchanges nothing.
-    ::unlinkat(folder, fresh.c_str(), 0);
     sweep_.put(folder, "config", path);
     (void)write_config(folder, "config");
   }

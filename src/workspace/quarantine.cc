@@ -148,7 +148,7 @@ std::string Quarantine::whole(const std::string& path) const {
 }
 
 // Before the move: who is killed between the two leaves a note of what is not there, which nobody lists, and nothing
-// that is in quarantine without a note. `place` is where it goes, or null when it stays beside where it was. The notes
+// that is in quarantine without a note. `place` is as for move_to(). The notes
 // in the state folder are for whoever looks through all of it. A file system that is full loses the note, not the move.
 int Quarantine::write_notes(const Place* place, const std::string& path, const std::string& moved_to) const {
   const auto write = [&](const base::Fd& folder, std::string_view suffix, const std::string& text) {
@@ -180,33 +180,22 @@ void Quarantine::remove_notes(const Place* place) const {
 }
 
 // Under the next number that is free: an earlier end of the same session may have used some.
-int Quarantine::move_to(Place& place, int folder, const std::string& leaf, const std::string& path,
+int Quarantine::move_to(const Place* place, int folder, const std::string& leaf, const std::string& path,
                         std::string& moved_to) {
-  if (!place.fd) return EXDEV;
+  if (place != nullptr && !place->fd) return EXDEV;
+  const int to = place != nullptr ? place->fd.get() : folder;
+  const std::string above = place != nullptr ? place->path : base::parent_of(whole(path));
+  const std::string prefix = place != nullptr ? "" : std::string(kQuarantinePrefix) + session_ + "-";
   int error = EEXIST;
   for (int round = 0; error == EEXIST && round < 10'000; ++round) {
     if (round > 0) ++number_;
-    const std::string end = place.path + "/" + number();
-    error = write_notes(&place, path, end);
+    const std::string name = prefix + number();
+    const std::string end = above + "/" + name;
+    error = write_notes(place, path, end);
     if (error != 0) continue;
-    error = move(folder, leaf.c_str(), place.fd.get(), number().c_str());
+    error = move(folder, leaf.c_str(), to, name.c_str());
     if (error == 0) moved_to = end;
-    if (error != 0) remove_notes(&place);
-  }
-  return error;
-}
-
-int Quarantine::move_aside(int folder, const std::string& leaf, const std::string& path, std::string& moved_to) {
-  int error = EEXIST;
-  for (int round = 0; error == EEXIST && round < 10'000; ++round) {
-    if (round > 0) ++number_;
-    const std::string name = std::string(kQuarantinePrefix) + session_ + "-" + number();
-    const std::string end = base::parent_of(whole(path)) + "/" + name;
-    error = write_notes(nullptr, path, end);
-    if (error != 0) continue;
-    error = move(folder, leaf.c_str(), folder, name.c_str());
-    if (error == 0) moved_to = end;
-    if (error != 0) remove_notes(nullptr);
+    if (error != 0) remove_notes(place);
   }
   return error;
 }
@@ -223,13 +212,13 @@ Quarantined Quarantine::put(int folder, const std::string& leaf, const std::stri
   int error = EXDEV;
   if (!in_state_.tried) open_state();
   if (count_ <= kMostMoved || out.path.size() > kDeepPath) {
-    error = move_to(in_state_, folder, leaf, path, out.moved_to);
+    error = move_to(&in_state_, folder, leaf, path, out.moved_to);
     if (error == EXDEV) {
       if (!beside_.tried) open_beside();
-      error = move_to(beside_, folder, leaf, path, out.moved_to);
+      error = move_to(&beside_, folder, leaf, path, out.moved_to);
     }
   }
-  if (error != 0 && error != ENOENT) error = move_aside(folder, leaf, path, out.moved_to);
+  if (error != 0 && error != ENOENT) error = move_to(nullptr, folder, leaf, path, out.moved_to);
   if (error != 0 && error != ENOENT) out.reason = std::strerror(error);
   return out;
 }

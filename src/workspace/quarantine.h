@@ -44,9 +44,8 @@ class Quarantine {
     std::string path;
     bool tried = false;
   };
-  // Each is 0 or an errno, and on success says where it is.
-  int move_to(Place& place, int folder, const std::string& leaf, const std::string& path, std::string& moved_to);
-  int move_aside(int folder, const std::string& leaf, const std::string& path, std::string& moved_to);
+  // To `place`, or for null to another name beside where it was. 0 or an errno; on success says where it is.
+  int move_to(const Place* place, int folder, const std::string& leaf, const std::string& path, std::string& moved_to);
   void open_state();
   void open_beside();
   [[nodiscard]] std::string number() const;
