@@ -13,7 +13,9 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <string_view>
 
+#include "base/text.h"
 #include "guest/protocol.h"
 #include "linux/descriptor_passing.h"
 #include "linux/local_route.h"
@@ -24,8 +26,8 @@
 namespace belljar::tiers::jail {
 namespace {
 
-bool write_text(const char* path, const char* text) {
-  const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
+bool write_text(int folder, const char* path, const char* text) {
+  const int fd = ::openat(folder, path, O_WRONLY | O_CLOEXEC);
   if (fd < 0) return false;
   const bool good = ::write(fd, text, std::strlen(text)) == static_cast<ssize_t>(std::strlen(text));
   const int code = errno;
@@ -80,9 +82,9 @@ bool Run::arm_death_signal() {
 bool Run::map_ids() {
   if (base_.privileged) return true;
   // Needed before gid_map by a process without CAP_SETGID in the parent namespace (user_namespaces(7)).
-  return check(write_text("/proc/self/setgroups", "deny"), "forbid setgroups", "") &&
-         check(write_text("/proc/self/uid_map", child_.uid_map), "map the user id", child_.uid_map) &&
-         check(write_text("/proc/self/gid_map", child_.gid_map), "map the group id", child_.gid_map);
+  return check(write_text(AT_FDCWD, "/proc/self/setgroups", "deny"), "forbid setgroups", "") &&
+         check(write_text(AT_FDCWD, "/proc/self/uid_map", child_.uid_map), "map the user id", child_.uid_map) &&
+         check(write_text(AT_FDCWD, "/proc/self/gid_map", child_.gid_map), "map the group id", child_.gid_map);
 }
 
 bool Run::hand_out(int descriptor, const char* what) {
@@ -168,19 +170,12 @@ bool Run::share_watches(const char* whole, const char* own) {
   const int from = ::openat(files_.proc(), whole, O_RDONLY | O_CLOEXEC);
   if (from < 0) return errno == ENOENT || fail("open", whole, errno);
   std::array<char, 24> text{};
-  const ssize_t size = ::read(from, text.data(), text.size() - 1);
+  const ssize_t size = ::read(from, text.data(), text.size());
   ::close(from);
   uint64_t value = 0;
-  for (ssize_t i = 0; i < size && text[static_cast<size_t>(i)] >= '0' && text[static_cast<size_t>(i)] <= '9'; ++i) {
-    value = value * 10 + static_cast<uint64_t>(text[static_cast<size_t>(i)] - '0');
-  }
-  const char* const half = numbered(text, "", value / 2);
-  const int to = ::openat(files_.proc(), own, O_WRONLY | O_CLOEXEC);
-  if (to < 0) return errno == ENOENT || fail("open", own, errno);
-  const bool good = ::write(to, half, std::strlen(half)) == static_cast<ssize_t>(std::strlen(half));
-  const int code = errno;
-  ::close(to);
-  return good || fail("share the watches", own, code);
+  const std::string_view line(text.data(), size > 0 ? static_cast<size_t>(size) : 0);
+  if (!base::parse_uint(line.substr(0, line.find('\n')), value)) return fail("read", whole, EINVAL);
+  return check(write_text(files_.proc(), own, numbered(text, "", value / 2)), "share the watches", own);
 }
 
 bool Run::drop_privilege() {
@@ -188,13 +183,11 @@ bool Run::drop_privilege() {
   if (program_->protections.limit_namespaces) {
     // Through a clone of proc, since /proc/sys is read-only for the guest. The limit is the user namespace's own, and
     // holds for its descendants too (namespaces(7), /proc/sys/user).
-    const int limit = ::openat(files_.proc(), "sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC);
-    if (limit < 0) return fail("open", "max_user_namespaces", errno);
-    const char* const most = program_->nested ? guest::kNestedNamespaces : "0";
-    const bool good = ::write(limit, most, std::strlen(most)) == static_cast<ssize_t>(std::strlen(most));
-    const int code = errno;
-    ::close(limit);
-    if (!good) return fail("bound the user namespaces", "max_user_namespaces", code);
+    if (!check(write_text(files_.proc(), "sys/user/max_user_namespaces",
+                          program_->nested ? guest::kNestedNamespaces : "0"),
+               "bound the user namespaces", "max_user_namespaces")) {
+      return false;
+    }
     if (!share_watches("sys/fs/inotify/max_user_instances", "sys/user/max_inotify_instances") ||
         !share_watches("sys/fs/inotify/max_user_watches", "sys/user/max_inotify_watches")) {
       return false;
