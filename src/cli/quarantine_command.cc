@@ -61,7 +61,7 @@ base::Result<workspace::QuarantineStore> open_store() {
   if (sessions.empty()) {
     return base::refuse("open the quarantine", "", "neither XDG_STATE_HOME nor HOME says where it is", "set HOME");
   }
-  return workspace::QuarantineStore::open(base::parent_of(sessions) + "/quarantine");
+  return workspace::QuarantineStore::open(session::quarantine_path(sessions));
 }
 
 base::Result<std::string> list(const workspace::QuarantineStore& store) {

@@ -12,6 +12,7 @@
 #include "session/agent_files.h"
 #include "session/container.h"
 #include "session/limits.h"
+#include "session/state_folder.h"
 #include "workspace/guard.h"
 
 namespace belljar::session {
@@ -102,7 +103,7 @@ base::Result<workspace::Guard> guard_of(const Launch& launch, const std::string&
   } else {
     guard.approved = approved_in(launch.plan, tree);
   }
-  guard.quarantine = base::parent_of(launch.state_folder) + "/quarantine";
+  guard.quarantine = quarantine_path(launch.state_folder);
   guard.session = launch.session;
   return guard;
 }

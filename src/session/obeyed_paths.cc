@@ -1,5 +1,6 @@
 #include "session/obeyed_paths.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -101,6 +103,21 @@ std::optional<std::string> ObeyedPaths::read(const std::string& file, size_t mos
     refuse(file, std::string("it cannot be read: ") + ::strerrordesc_np(code), "see to it that it can");
   }
   return std::nullopt;
+}
+
+std::vector<std::string> ObeyedPaths::entries(const std::string& folder, size_t most) {
+  std::vector<std::string> out;
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), &::closedir);
+  if (!open && errno == EACCES && !tree_of(folder).empty()) {
+    refuse(folder, "it is shut", "open the folder (chmod u+rx)");
+  }
+  while (open && out.size() < most) {
+    const dirent* entry = ::readdir(open.get());
+    if (entry == nullptr) break;
+    const std::string_view name(static_cast<const char*>(entry->d_name));
+    if (name != "." && name != "..") out.push_back(folder + "/" + std::string(name));
+  }
+  return out;
 }
 
 void ObeyedPaths::follow_links(const Settings& settings) {

@@ -52,6 +52,9 @@ class ObeyedPaths {
   // now is refused: what it says counts all the same once it can be read.
   [[nodiscard]] std::optional<std::string> read(const std::string& file, size_t most, bool follow);
 
+  // What lies in `folder`, as paths; not more than `most`. One in the trees that is shut is refused.
+  [[nodiscard]] std::vector<std::string> entries(const std::string& folder, size_t most);
+
   // `path` is obeyed where it is, so that none of the folders above it in `tree` may be renamed.
   void hold(const std::string& path, const std::string& tree);
   // The innermost of the trees in which `path` lies; empty when it lies in none, or is one.

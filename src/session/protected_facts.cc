@@ -1,6 +1,5 @@
 #include "session/protected_facts.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
@@ -9,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -226,22 +224,6 @@ class Gatherer {
     return out;
   }
 
-  // The entries of `folder`, as paths; not more than `most`.
-  std::vector<std::string> entries_of(const std::string& folder, size_t most = kMostHooks) {
-    std::vector<std::string> out;
-    const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), &::closedir);
-    if (!open && errno == EACCES && !obeyed_.tree_of(folder).empty()) {
-      obeyed_.refuse(folder, "it is shut", "open the folder (chmod u+rx)");
-    }
-    while (open && out.size() < most) {
-      const dirent* entry = ::readdir(open.get());
-      if (entry == nullptr) break;
-      const std::string_view name(static_cast<const char*>(entry->d_name));
-      if (name != "." && name != "..") out.push_back(folder + "/" + std::string(name));
-    }
-    return out;
-  }
-
   // The other half of a linked worktree or a submodule, which `.git` names.
   void look_into_repository_elsewhere() {
     const plan::GitFact& git = facts_.git;
@@ -270,7 +252,7 @@ class Gatherer {
                            .device = git.device,
                            .inode = git.inode,
                            .born = git.born};
-    for (const std::string& entry : entries_of(git.path)) {
+    for (const std::string& entry : obeyed_.entries(git.path, kMostHooks)) {
       workspace::FileLook look;
       if (!workspace::obeyed_by_git(base::name_of(entry)) || !workspace::look_at(AT_FDCWD, entry.c_str(), look))
         continue;
@@ -416,7 +398,7 @@ class Gatherer {
 
   // Links among what git obeys in a git folder.
   void follow_links_of(const std::string& git) {
-    for (const std::string& entry : entries_of(git)) {
+    for (const std::string& entry : obeyed_.entries(git, kMostHooks)) {
       workspace::FileLook look;
       const std::string_view name = base::name_of(entry);
       if (!workspace::obeyed_by_git(name) || !workspace::look_at(AT_FDCWD, entry.c_str(), look)) continue;
@@ -482,7 +464,7 @@ class Gatherer {
       if (!others && (folders.empty() || at != folders.front())) folders.push_back(at);
     }
     for (const std::string& folder : folders) {
-      const std::vector<std::string> entries = entries_of(folder, kMostAround);
+      const std::vector<std::string> entries = obeyed_.entries(folder, kMostAround);
       if (entries.size() == kMostAround) facts_.unseen_folders.push_back(folder);
       for (const std::string& entry : entries) {
         const workspace::NameKind kind = workspace::protected_name(base::name_of(entry));
@@ -568,7 +550,7 @@ class Gatherer {
 
   // A hook is often a link to a script that is kept with the code, or another name of it.
   void follow_hooks(const std::string& hooks) {
-    for (const std::string& hook : entries_of(hooks)) {
+    for (const std::string& hook : obeyed_.entries(hooks, kMostHooks)) {
       workspace::FileLook look;
       if (!workspace::look_at(AT_FDCWD, hook.c_str(), look)) continue;
       if (S_ISLNK(look.mode)) obeyed_.follow(hook, ProtectedPath::Treatment::kReadOnly);

@@ -12,7 +12,6 @@
 #include <set>
 
 #include "base/io.h"
-#include "base/path.h"
 #include "base/text.h"
 #include "session/after.h"
 #include "session/live_rules.h"
@@ -142,7 +141,7 @@ base::Status Recoverer::one(const std::string& name) {
     settlement.reason = EndReason::kLost;
     settlement.error = "belljar and its settler were ended before the session was; recovered later";
     settlement.after = redo(marker, known_, tell_, unfinished);
-    add_moved_before(base::parent_of(state_.path()) + "/quarantine", marker.session, settlement.after);
+    add_moved_before(quarantine_path(state_.path()), marker.session, settlement.after);
     recovered.settled = settlement.after;
     BELLJAR_TRY(state_.write_file(name + ".json", settlement_json(settlement, marker.plan)));
     recovered.settlement = state_.path() + "/" + name + ".json";

@@ -35,6 +35,10 @@ std::string state_path() {
   return state_path(state != nullptr ? state : "", home != nullptr ? home : "");
 }
 
+std::string quarantine_path(const std::string& sessions) {
+  return base::parent_of(sessions) + "/quarantine";
+}
+
 base::Result<StateFolder> StateFolder::open(const std::string& path) {
   constexpr std::string_view kOperation = "open the state folder";
   if (path.empty()) {

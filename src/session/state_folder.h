@@ -17,6 +17,9 @@ namespace belljar::session {
 // The same from this process's environment.
 [[nodiscard]] std::string state_path();
 
+// Where what was put away lies: beside the state folder `sessions`.
+[[nodiscard]] std::string quarantine_path(const std::string& sessions);
+
 // A folder that is this user's alone. What lies in it is obeyed by later launches, so no guest may write there.
 class StateFolder {
  public:
