@@ -35,9 +35,8 @@ bool accepts_json(const net::RequestHead& head) {
 bool names_other_request(const net::RequestHead& head) {
   constexpr std::array<std::string_view, 5> kNames = {"x-http-method-override", "x-http-method", "x-method-override",
                                                       "x-original-url", "x-rewrite-url"};
-  return std::ranges::any_of(head.fields, [&](const net::Field& field) {
-    return std::ranges::any_of(kNames, [&](std::string_view name) { return net::same_name(field.name, name); });
-  });
+  std::string_view value;
+  return std::ranges::any_of(kNames, [&](auto name) { return net::count_fields(head.fields, name, &value) > 0; });
 }
 
 net::SocksReply socks_reply_of(Reason reason) {

@@ -85,7 +85,6 @@ TEST(RulesDecide, APathHasOneMeaningOrIsNotBelow) {
                           "/v1/%u002e%u002e/x",
                           "/v1/%e0%80%ae/x",
                           "/v1/%f0%80%80%af",
-
                           "/v1/%g0",
                           "/v1//x",
                           "/v1/..;/x",
