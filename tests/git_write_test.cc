@@ -89,7 +89,6 @@ TEST_F(GitWriteTest, PutsAwayWhatAWorktreesOwnFolderWouldObey) {
   EXPECT_EQ(git(dir_ / "one", {"status", "--porcelain"}), "");
 }
 
-// Git appends to its logs and writes its messages through a link.
 // git executes a strategy's program, and finds one below the work folder by a name with a slash in it.
 TEST_F(GitWriteTest, WhatWaitsForGitsContinueIsNotTheAgents) {
   const std::string ran = dir_ / "ran";
@@ -108,6 +107,7 @@ TEST_F(GitWriteTest, WhatWaitsForGitsContinueIsNotTheAgents) {
   EXPECT_FALSE(fs::exists(ran));
 }
 
+// Git appends to its logs and writes its messages through a link.
 TEST_F(GitWriteTest, PutsAwayLinksThatGitOfTheHostWouldWriteThrough) {
   write_file(dir_ / "victim", "as it was\n");
   git(main(), {"worktree", "add", "-q", dir_ / "one"});

@@ -177,7 +177,6 @@ TEST_F(LimitsTest, NoneWhenOnlyTheCommandSaysSo) {
   EXPECT_THAT(end.reasons(), IsEmpty());
 }
 
-// With enough of everything the same commands meet no limit, and use is told.
 // The kernel counts these for the person who launches too.
 TEST_F(LimitsTest, LeavesThePersonHalfOfWhatIsCountedForAUser) {
   constexpr const char* kScript =
@@ -204,6 +203,7 @@ TEST_F(LimitsTest, LeavesThePersonHalfOfWhatIsCountedForAUser) {
   }
 }
 
+// With enough of everything the same commands meet no limit, and use is told.
 TEST_F(LimitsTest, UseIsTold) {
   const End end = exhaust(
       "head -c 60000000 /dev/zero | tail -c 50000000 >/tmp/x; i=0; "

@@ -318,16 +318,16 @@ TEST_F(SettlerTest, WhatNobodySettledIsRecovered) {
   EXPECT_TRUE(all_gone());
   EXPECT_FALSE(fs::exists(tree_.at("done")));
   (void)tree_.file("state/belljar/quarantine/0123456789abcdef/0001", "evil");
-  (void)tree_.file("state/belljar/quarantine/0123456789abcdef/0001.path", "/work/.husky");
+  (void)tree_.file("state/belljar/quarantine/0123456789abcdef/0001.path", "/project/.husky");
   (void)tree_.file("state/belljar/quarantine/fedcba9876543210/0001", "of another session");
-  (void)tree_.file("state/belljar/quarantine/fedcba9876543210/0001.path", "/work/.idea");
+  (void)tree_.file("state/belljar/quarantine/fedcba9876543210/0001.path", "/project/.idea");
   recovery = recover(state_, kKnown);
   ASSERT_TRUE(recovery);
   EXPECT_THAT(recovery->errors, IsEmpty());
   ASSERT_EQ(recovery->sessions.size(), 1U);
   // By a recovery that was killed itself.
   ASSERT_EQ(recovery->sessions[0].settled.quarantined().size(), 1U);
-  EXPECT_EQ(recovery->sessions[0].settled.quarantined()[0].path, "/work/.husky");
+  EXPECT_EQ(recovery->sessions[0].settled.quarantined()[0].path, "/project/.husky");
   EXPECT_EQ(recovery->sessions[0].session, "0123456789abcdef");
   EXPECT_EQ(recovery->sessions[0].work_folder, "/work");
   EXPECT_THAT(recovery->sessions[0].settled.notes(), ElementsAre("done from the record"));
