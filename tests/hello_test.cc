@@ -44,6 +44,12 @@ class HelloTest : public ::testing::Test {
     return run(hosts_.as_caller(std::move(command)));
   }
 
+  // A policy by which whatever the two ends speak may pass.
+  [[nodiscard]] std::string any_protocol() const {
+    write_file(temp_ / "any.toml", "[isolation]\nallow_hosts = [{host = \"good.test:*\", tls = \"any\"}]\n");
+    return temp_ / "any.toml";
+  }
+
   TestHosts hosts_;
   TempDir temp_;
   std::string home_ = hosts_.home();
@@ -72,6 +78,61 @@ TEST_F(HelloTest, MustNameTheHostThatWasAskedFor) {
   const std::string heard = read_text(temp_ / "heard");
   EXPECT_THAT(heard, HasSubstr("good.test\n"));
   for (const char* word : {"other", "second", "something", "None"}) EXPECT_THAT(heard, Not(HasSubstr(word)));
+}
+
+// A host that is allowed may run other services than TLS ones. Those skip what they do not know, a hello, and obey the
+// rest.
+TEST_F(HelloTest, IsFollowedByNothingWhereTheServerSpeaksNoTls) {
+  write_file(temp_ / "plain.py",
+             "import socket, sys, threading\n"
+             "def serve(port, first, answer):\n"
+             "  listener = socket.create_server((sys.argv[1], port))\n"
+             "  def loop():\n"
+             "    while True:\n"
+             "      s, _ = listener.accept(); s.settimeout(20)\n"
+             "      try:\n"
+             "        s.sendall(first)\n"
+             "        while data := s.recv(65536):\n"
+             "          open('plain', 'ab').write(data); s.sendall(answer)\n"
+             "      except OSError: pass\n"
+             "      s.close()\n"
+             "  threading.Thread(target=loop).start()\n"
+             "serve(25, b'220 ready\\r\\n', b'500 what\\r\\n'); serve(6379, b'', b'')\n"
+             "serve(11211, b'', b'ERROR\\r\\n'); print('ready')\n");
+  Command command{.argv = {"python3", "-u", "plain.py", TestHosts::kInternet}, .cwd = temp_.path()};
+  command.err = Stream::null();
+  Process plain(hosts_.start(command));
+  ASSERT_EQ(plain.read_line(), "ready");
+  write_file(
+      std::filesystem::path(work_) / "smuggle.py",
+      "import os, socket, ssl, time\n"
+      "proxy = os.environ['https_proxy'].removeprefix('http://').split(':')\n"
+      "out = ssl.MemoryBIO()\n"
+      "try: ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), out, server_hostname='good.test').do_handshake()\n"
+      "except ssl.SSLWantReadError: pass\n"
+      "hello = out.read()\n"
+      "for port in 25, 6379, 11211:\n"
+      "  for pause in 0, 0.2:\n"
+      "    s = socket.create_connection(proxy, 20)\n"
+      "    s.sendall(b'CONNECT good.test:%d HTTP/1.0\\r\\n\\r\\n' % port)\n"
+      "    answer = s.recv(12); s.sendall(hello); time.sleep(pause)\n"
+      "    try:\n"
+      "      s.sendall(b'smuggled\\r\\n'); s.shutdown(socket.SHUT_WR)\n"
+      "      while s.recv(4096): pass\n"
+      "    except OSError: pass\n"
+      "    print(answer.decode(), end=' ')\n");
+  const Output output = script("python3 smuggle.py", {"--allow-host", "good.test:25", "--allow-host", "good.test:6379",
+                                                      "--allow-host", "good.test:11211"});
+  std::string granted;
+  for (int i = 0; i < 6; ++i) granted += "HTTP/1.1 200 ";
+  EXPECT_EQ(output.out, granted) << output.err;
+  for (const char* port : {"25", "6379", "11211"}) {
+    EXPECT_THAT(output.err, HasSubstr("refused good.test:" + std::string(port) + ": not_tls, 2 times"));
+  }
+  EXPECT_FALSE(read_text(temp_ / "plain").contains("smuggled"));
+  // With a rule that says so, it is the owner's to allow.
+  const Output any = script("python3 smuggle.py", {"--policy", any_protocol()});
+  EXPECT_TRUE(read_text(temp_ / "plain").contains("smuggled")) << any.err;
 }
 
 }  // namespace

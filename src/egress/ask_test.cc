@@ -14,6 +14,7 @@ namespace belljar::egress {
 namespace {
 
 using net::testing::hello_for;
+using net::testing::server_hello;
 using testing::echo;
 using ::testing::HasSubstr;
 using testing::Peer;
@@ -65,7 +66,7 @@ class AskTest : public ::testing::Test {
   bool works(Peer& peer, const std::string& host) {
     if (!peer.read_head().starts_with("HTTP/1.1 200")) return false;
     const std::string hello = hello_for(host);
-    return peer.send(hello) && peer.read(hello.size()) == hello;
+    return peer.send(hello) && peer.read(server_hello().size() + hello.size()) == server_hello() + hello;
   }
 
   Upstream upstream{echo};
@@ -253,7 +254,7 @@ TEST_F(AskTest, SocksAndRedirectedConnectionsAreAskedAboutToo) {
   ASSERT_TRUE(peer.send(hello));
   EXPECT_EQ(person.hear(), target);
   person.say(Answer::kOnce);
-  EXPECT_EQ(peer.read(hello.size()), hello);
+  EXPECT_EQ(peer.read(server_hello().size() + hello.size()), server_hello() + hello);
 }
 
 }  // namespace

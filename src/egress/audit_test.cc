@@ -192,9 +192,10 @@ TEST(Audit, OneLineForEveryVerdictAndOneForTheEnd) {
   const base::Fd file = new_file();
   auto audit = Audit::start({again(file), "the-session", false, false});
   ASSERT_TRUE(audit);
-  Upstream upstream([](Peer& peer) {
+  const std::string answer = net::testing::server_hello();
+  Upstream upstream([&](Peer& peer) {
     peer.read(net::testing::hello_for("ok.example").size());
-    peer.send("12345");
+    peer.send(answer);
   });
   World world;
   world.options.audit = audit->get();
@@ -206,7 +207,7 @@ TEST(Audit, OneLineForEveryVerdictAndOneForTheEnd) {
     Peer peer = world.tunnel(upstream.at("ok.example"));
     ASSERT_TRUE(peer.send(hello));
     peer.end_writing();
-    EXPECT_EQ(peer.read_all(), "12345");
+    EXPECT_EQ(peer.read_all(), answer);
   }
   for (int i = 0; i < 2; ++i) {
     Peer peer = world.guest();
@@ -238,7 +239,7 @@ TEST(Audit, OneLineForEveryVerdictAndOneForTheEnd) {
   const auto end = find("end ");
   EXPECT_EQ(end["connection"], allow["connection"]);
   EXPECT_EQ(end["bytes_up"], hello.size());
-  EXPECT_EQ(end["bytes_down"], 5);
+  EXPECT_EQ(end["bytes_down"], answer.size());
   EXPECT_TRUE(end.contains("duration_ms"));
   const auto deny = find("verdict deny");
   EXPECT_EQ(deny["host"], "no.example") << "one line each, equal or not";

@@ -52,7 +52,10 @@ TEST(Buffers, OfAllConnectionsTogetherAreBounded) {
   constexpr size_t kHeld = size_t{8} << 10U;
   constexpr size_t kPeers = 128;
   Upstream upstream([](Peer& peer) {
-    if (peer.read(1) == "\x16") return testing::echo(peer);
+    if (peer.read(1) == "\x16") {
+      peer.send(net::testing::server_hello());
+      return testing::echo(peer);
+    }
     peer.read_until("\r\n\r\n");
     peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
   });

@@ -15,6 +15,7 @@ namespace belljar::egress {
 namespace {
 
 using net::testing::hello_for;
+using net::testing::server_hello;
 using testing::get;
 using testing::Peer;
 using testing::Upstream;
@@ -76,6 +77,7 @@ TEST(EgressCases, AHalfCloseIsKeptEachWay) {
   std::promise<std::string> after_theirs;
   Upstream upstream([&](Peer& peer) {
     EXPECT_EQ(peer.read(hello.size()), hello);
+    peer.send(server_hello());
     if (peer.read(1) == "1") {
       EXPECT_EQ(peer.read_all(), "last") << "the client's half ends first";
       EXPECT_EQ(peer.error(), 0);
@@ -91,12 +93,16 @@ TEST(EgressCases, AHalfCloseIsKeptEachWay) {
   world.start();
   const std::string target = upstream.at("ok.example");
   Peer first = world.tunnel(target);
-  ASSERT_TRUE(first.send(hello + "1last"));
+  ASSERT_TRUE(first.send(hello));
+  EXPECT_EQ(first.read(server_hello().size()), server_hello());
+  ASSERT_TRUE(first.send("1last"));
   first.end_writing();
   EXPECT_EQ(first.read_all(), "answer");
   EXPECT_EQ(first.error(), 0);
   Peer second = world.tunnel(target);
-  ASSERT_TRUE(second.send(hello + "2"));
+  ASSERT_TRUE(second.send(hello));
+  EXPECT_EQ(second.read(server_hello().size()), server_hello());
+  ASSERT_TRUE(second.send("2"));
   EXPECT_EQ(second.read_all(), "answer") << "the server's half ends first";
   EXPECT_EQ(second.error(), 0);
   ASSERT_TRUE(second.send("upload"));
@@ -109,7 +115,7 @@ TEST(EgressCases, AnAbortedDownloadEndsAtTheServerToo) {
   for (const bool tunnel : {true, false}) {
     std::promise<int> ended;
     Upstream upstream([&](Peer& peer) {
-      if (peer.read(1) == "G") peer.send("HTTP/1.1 200 OK\r\n\r\n");
+      peer.send(peer.read(1) == "G" ? "HTTP/1.1 200 OK\r\n\r\n" : server_hello());
       const std::string chunk(size_t{64} << 10U, 'x');
       while (peer.send(chunk)) {
       }

@@ -147,7 +147,7 @@ void Client::on_alarm() {
     refuse(denial(Reason::kHeadTimeout, {}));
     step();
   } else if (phase_ == Phase::kRetry) {
-    refuse_second_hello("no whole second hello in time");
+    (void)cut(Reason::kSniMismatch, "no whole second hello in time");
   } else if (phase_ == Phase::kHello || phase_ == Phase::kSniff) {
     refuse_hello(Reason::kHelloTimeout,
                  in_.empty() ? "the client sent nothing; only TLS, where the client speaks first, may pass" : "");

@@ -116,6 +116,7 @@ class Client final : public Member,
   bool read_second_hello();
   bool relay_answer();
   bool release();
+  bool end_unanswered();
   bool send_last();
   void drain();
 
@@ -148,7 +149,7 @@ class Client final : public Member,
   bool judge_hello(net::HelloVerdict verdict);
   void begin_tunnel();
   void become_tunnel();
-  void refuse_second_hello(std::string detail);
+  bool cut(Reason reason, std::string detail);
   void revoke();
 
   // CONNECT, SOCKS5, DIRECT, or that of the plain request at hand: for people.

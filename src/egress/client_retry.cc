@@ -1,4 +1,5 @@
-// What follows a TLS hello that was judged: a server may ask for a second one (RFC 8446, section 4.1.4), which is
+// What follows a TLS hello that was judged. A server that speaks no TLS would take what comes next for whatever it
+// speaks, so its answer has to be TLS; and a server may ask for a second hello (RFC 8446, section 4.1.4), which is
 // judged as the first was. Until it is known what the server says nothing more of the client's is passed on.
 #include <sys/socket.h>
 
@@ -14,10 +15,9 @@ namespace {
 // Pieces of an answer that are relayed before the other connections have their turn.
 constexpr int kTurns = 64;
 
-// True when no second hello can be what begins with `next`, the client's next byte if there is one: the content types
-// of TLS are 20 to 24 (RFC 8446, section 5.1; RFC 6520), and a server ends a handshake in which another comes.
-bool is_no_tls(std::string_view next) {
-  return !next.empty() && (next.front() < 20 || next.front() > 24);
+// True when what begins with `next` is TLS: its content types are 20 to 24 (RFC 8446, section 5.1; RFC 6520).
+bool is_tls(char next) {
+  return next >= 20 && next <= 24;
 }
 
 }  // namespace
@@ -34,25 +34,47 @@ bool Client::await_answer() {
       revoke();
       return false;
     }
-    const auto answer = net::judge_tls_answer(out_);
-    if (answer == net::TlsAnswer::kRetry) {
-      second_hello_ = std::make_unique<net::SecondHelloReader>();
-      in_ = std::move(held_);
-      hello_fed_ = 0;
-      phase_ = Phase::kRetry;
-      timer_.arm(context_.options.hello_deadline);
-      return true;
+    switch (net::judge_tls_answer(out_)) {
+      case net::TlsAnswer::kRetry:
+        second_hello_ = std::make_unique<net::SecondHelloReader>();
+        in_ = std::move(held_);
+        hello_fed_ = 0;
+        phase_ = Phase::kRetry;
+        timer_.arm(context_.options.hello_deadline);
+        return true;
+      case net::TlsAnswer::kFinal:
+        return release();
+      case net::TlsAnswer::kNotTls:
+        return cut(Reason::kNotTls, "the host's answer to the hello is no TLS");
+      case net::TlsAnswer::kNeedMore:
+        break;
     }
-    const bool all = got.outcome == net::Stream::Outcome::kEnd || out_.size() >= net::kMostTlsAnswer;
-    if (answer == net::TlsAnswer::kOther || all) return release();
+    if (got.outcome == net::Stream::Outcome::kEnd) return end_unanswered();
+    if (out_.size() >= net::kMostTlsAnswer) return cut(Reason::kNotTls, "the host's answer to the hello has no end");
     if (got.outcome == net::Stream::Outcome::kDone) return true;
   }
-  if (!held_.empty()) return is_no_tls(held_) && release();
-  if (!client_->readable()) return false;
-  char next = 0;
-  const ssize_t n = ::recv(client_->fd(), &next, 1, MSG_PEEK | MSG_DONTWAIT);
-  if (n < 0) client_->drained();
-  return n == 0 || (n > 0 && is_no_tls({&next, 1})) ? release() : false;
+  char next = held_.empty() ? '\0' : held_.front();
+  if (held_.empty()) {
+    if (!client_->readable()) return false;
+    const ssize_t n = ::recv(client_->fd(), &next, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n == 0) return release();  // it has said all it will
+    if (n < 0) {
+      client_->drained();
+      return false;
+    }
+  }
+  return is_tls(next) ? false : cut(Reason::kNotTls, "what follows the hello is no TLS");
+}
+
+// The server has ended before its answer was whole. Nothing of the client's goes to it any more.
+bool Client::end_unanswered() {
+  if (!grant_->carried_down(out_.size())) {
+    revoke();
+    return false;
+  }
+  upstream_.reset();
+  finish(std::move(out_));
+  return true;
 }
 
 // What was held back, and whatever comes, is on its way.
@@ -100,17 +122,14 @@ bool Client::read_second_hello() {
     case net::HelloVerdict::kHost: {
       const auto named = policy::canonical_host(second_hello_->hello().host());
       if (named && *named == host_) break;
-      refuse_second_hello("the second hello names '" + base::escape(second_hello_->hello().host()) + "'");
-      return false;
+      return cut(Reason::kSniMismatch, "the second hello names '" + base::escape(second_hello_->hello().host()) + "'");
     }
     case net::HelloVerdict::kNoSni:
       if (net::IpAddress::parse(host_)) break;
-      refuse_second_hello("the second hello names no host");
-      return false;
+      return cut(Reason::kSniMismatch, "the second hello names no host");
     case net::HelloVerdict::kNotTls:
     case net::HelloVerdict::kMalformed:
-      refuse_second_hello("the second hello: " + std::string(second_hello_->problem()));
-      return false;
+      return cut(Reason::kSniMismatch, "the second hello: " + std::string(second_hello_->problem()));
   }
   timer_.disarm();
   answered_ = true;
@@ -118,9 +137,11 @@ bool Client::read_second_hello() {
   return true;
 }
 
-void Client::refuse_second_hello(std::string detail) {
-  context_.log.add(denial(Reason::kSniMismatch, std::move(detail)));
+// Refuses what is under way between the two. Says false: no step follows.
+bool Client::cut(Reason reason, std::string detail) {
+  context_.log.add(denial(reason, std::move(detail)));
   revoke();
+  return false;
 }
 
 }  // namespace belljar::egress

@@ -16,6 +16,7 @@ using net::testing::extension;
 using net::testing::hello_for;
 using net::testing::hello_message;
 using net::testing::records;
+using net::testing::server_hello;
 using net::testing::server_name;
 using testing::echo;
 using testing::open_descriptors;
@@ -37,8 +38,10 @@ TEST(Connect, RelaysWhatFollowsAHelloThatNamesTheHost) {
   world.start();
   Peer peer = world.tunnel(upstream.at("ok.example"));
   const std::string hello = hello_for("OK.Example.");  // the same host in another spelling
-  ASSERT_TRUE(peer.send(hello + "more"));
-  EXPECT_EQ(peer.read(hello.size() + 4), hello + "more");
+  ASSERT_TRUE(peer.send(hello));
+  EXPECT_EQ(peer.read(server_hello().size() + hello.size()), server_hello() + hello);
+  ASSERT_TRUE(peer.send("more"));
+  EXPECT_EQ(peer.read(4), "more");
   peer.end_writing();
   EXPECT_EQ(peer.read_all(), "");
   EXPECT_EQ(peer.error(), 0);
@@ -46,16 +49,17 @@ TEST(Connect, RelaysWhatFollowsAHelloThatNamesTheHost) {
 }
 
 TEST(Connect, LosesNoEarlyByte) {
-  Recorder recorder;
+  Upstream upstream(echo);
   World world;
-  world.allow_upstream("ok.example", recorder.upstream);
+  world.allow_upstream("ok.example", upstream);
   world.start();
   Peer peer = world.guest();
-  const std::string target = recorder.upstream.at("ok.example");
-  const std::string hello = hello_for("ok.example");
-  ASSERT_TRUE(peer.send("CONNECT " + target + " HTTP/1.0\r\n\r\n" + hello + "early data"));
+  const std::string target = upstream.at("ok.example");
+  const std::string sent = hello_for("ok.example") + "\x17 early data";
+  ASSERT_TRUE(peer.send("CONNECT " + target + " HTTP/1.0\r\n\r\n" + sent));
   peer.end_writing();
-  EXPECT_EQ(recorder.received(), hello + "early data");
+  EXPECT_TRUE(peer.read_head().starts_with("HTTP/1.1 200 "));
+  EXPECT_EQ(peer.read_all(), server_hello() + sent);
 }
 
 // As Node's http.request() writes it: the Host of the machine it connects to.
@@ -102,7 +106,7 @@ TEST(Connect, AHelloWithEncryptedClientHelloGoesByItsOuterName) {
   Peer peer = world.tunnel(upstream.at("ok.example"));
   const std::string hello = records(hello_message(ech + server_name("ok.example")));
   ASSERT_TRUE(peer.send(hello));
-  EXPECT_EQ(peer.read(hello.size()), hello);
+  EXPECT_EQ(peer.read(server_hello().size() + hello.size()), server_hello() + hello);
   Peer other = world.tunnel(upstream.at("ok.example"));
   ASSERT_TRUE(other.send(records(hello_message(ech + server_name("public.example")))));
   EXPECT_EQ(other.read_all(), std::string("\x15\x03\x01\x00\x02\x02\x31", 7));

@@ -19,6 +19,7 @@ namespace belljar::egress {
 namespace {
 
 using net::testing::hello_for;
+using net::testing::server_hello;
 using testing::Peer;
 using testing::ProxyProcess;
 using testing::Upstream;
@@ -58,7 +59,7 @@ class KeptListenerTest : public ::testing::Test {
   Peer open_tunnel(const Upstream& upstream) const {
     Peer peer = world.tunnel(upstream.at("ok.example"));
     EXPECT_TRUE(peer.send(hello_for("ok.example")));
-    EXPECT_EQ(peer.read(1), "x");
+    EXPECT_EQ(peer.read(server_hello().size()), server_hello());
     return peer;
   }
   void expect_refused() const {
@@ -77,7 +78,7 @@ TEST_F(KeptListenerTest, AKilledProxyMeansRefusalsAndTheNextOneService) {
   ProxyProcess second(world, two);
   // Answers without end, in plain HTTP too, to clients that take some of it and to one that takes all.
   const Upstream upstream([](Peer& peer) {
-    if (peer.read(1) == "G") peer.send("HTTP/1.1 200 OK\r\n\r\n");
+    peer.send(peer.read(1) == "G" ? "HTTP/1.1 200 OK\r\n\r\n" : server_hello());
     const std::string chunk(size_t{64} << 10U, 'x');
     while (peer.send(chunk)) {
     }
@@ -116,7 +117,7 @@ TEST_F(KeptListenerTest, AKilledProxyMeansRefusalsAndTheNextOneService) {
 
 TEST_F(KeptListenerTest, AProxyThatIsReplacedEndsWithAnError) {
   const Upstream upstream([](Peer& peer) {
-    peer.send("x");
+    peer.send(server_hello());
     peer.read_all();
   });
   for (base::Fd* each : {&one, &two}) {

@@ -214,8 +214,8 @@ std::string noise(size_t size, unsigned seed) {
 // Both directions at once over TCP, with pipes and without.
 TEST(Relay, LosesAndMixesNothing) {
   for (const size_t max_pipes : {size_t{128}, size_t{0}}) {
-    const std::string down = noise(size_t{6} << 20U, 1);
-    const std::string up = hello_for("ok.example") + noise(size_t{6} << 20U, 2);
+    const std::string down = net::testing::server_hello() + noise(size_t{6} << 20U, 1);
+    const std::string up = hello_for("ok.example") + "\x17" + noise(size_t{6} << 20U, 2);
     Upstream upstream([&](Peer& peer) {
       std::thread sender([&] { peer.send(down); });
       EXPECT_EQ(peer.read(up.size()), up);
@@ -238,6 +238,7 @@ TEST(Relay, SurvivesAGuestThatIsGoneWhenBytesCome) {
   for (int i = 0; i < 50; ++i) {
     Upstream upstream([](Peer& peer) {
       peer.read(1);
+      peer.send(net::testing::server_hello());
       for (int k = 0; k < 50; ++k) peer.send("x");
     });
     World world;

@@ -19,6 +19,7 @@ namespace belljar::egress {
 namespace {
 
 using net::testing::hello_for;
+using net::testing::server_hello;
 using testing::echo;
 using ::testing::HasSubstr;
 using testing::Peer;
@@ -81,7 +82,7 @@ Peer open_tunnel(World& world, const std::string& host, const Upstream& upstream
   Peer peer = world.tunnel(upstream.at(host));
   const std::string hello = hello_for(host);
   EXPECT_TRUE(peer.send(hello));
-  EXPECT_EQ(peer.read(hello.size()), hello);
+  EXPECT_EQ(peer.read(server_hello().size() + hello.size()), server_hello() + hello);
   return peer;
 }
 

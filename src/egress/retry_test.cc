@@ -1,4 +1,5 @@
-// A second TLS hello after a HelloRetryRequest is judged as the first was.
+// What follows a judged TLS hello: a second one after a HelloRetryRequest is judged as the first was, and to a server
+// that speaks no TLS nothing is said any more.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +13,7 @@ namespace belljar::egress {
 namespace {
 
 using net::testing::hello_for;
+using net::testing::server_hello;
 using testing::Peer;
 using testing::Upstream;
 using testing::World;
@@ -21,11 +23,6 @@ constexpr std::string_view kRetryRandom(
     "\xc2\xa2\x11\x16\x7a\xbb\x8c\x5e\x07\x9e\x09\xe2\xc8\xa8\x33\x9c",
     32);
 const std::string kChangeCipherSpec("\x14\x03\x03\x00\x01\x01", 6);
-
-std::string server_hello(std::string_view random) {
-  const std::string message = std::string("\x02\x00\x00\x28\x03\x03", 6) + std::string(random) + std::string(6, '\0');
-  return std::string("\x16\x03\x03\x00", 4) + static_cast<char>(message.size()) + message;
-}
 
 std::string early_data(size_t size) {
   return std::string("\x17\x03\x03", 3) + static_cast<char>(size >> 8U) + static_cast<char>(size & 0xffU) +
@@ -106,7 +103,7 @@ TEST_F(RetryTest, NorOneThatIsNoWholeHello) {
 }
 
 TEST_F(RetryTest, AfterAnyOtherAnswerTheTunnelIsNotRead) {
-  Server server(server_hello(std::string(32, 'r')));
+  Server server(server_hello());
   Peer peer = begin(server);
   ASSERT_TRUE(peer.send(server.first + early_data(100)));
   EXPECT_EQ(peer.read(server.answer.size()), server.answer);
@@ -130,6 +127,72 @@ TEST_F(RetryTest, AnAnswerInPiecesIsWaitedFor) {
   Peer peer = world.tunnel(upstream.at("ok.example"));
   ASSERT_TRUE(peer.send(hello_for("ok.example") + hello_for("other.example")));
   peer.read_all();
+  EXPECT_EQ(promise.get_future().get(), "");
+}
+
+TEST_F(RetryTest, ARetryBehindAWarningIsOne) {
+  Server server(std::string("\x15\x03\x03\x00\x02\x01\x70", 7) + server_hello(kRetryRandom));
+  Peer peer = begin(server);
+  ASSERT_TRUE(peer.send(server.first + hello_for("other.example")));
+  EXPECT_EQ(peer.read_all().substr(0, server.answer.size()), server.answer);
+  EXPECT_EQ(server.received(), "");
+  EXPECT_EQ(world.denied(), "sni_mismatch");
+}
+
+// A server of another protocol skips what it does not know, and obeys what it knows.
+TEST_F(RetryTest, ToAServerThatSpeaksNoTlsNothingMoreIsSaid) {
+  const std::string echoed = hello_for("ok.example");
+  const std::string endless = std::string("\x15\x03\x03\x00\x02\x01\x70", 7);
+  std::string warnings;
+  while (warnings.size() < 600) warnings += endless;
+  for (const std::string& answer : {std::string("220 mail.example ready\r\n"), std::string("-ERR unknown command\r\n"),
+                                    echoed, std::string("\x16", 1) + "?????", warnings}) {
+    Server server(answer);
+    World own;
+    own.allow_upstream("ok.example", server.upstream);
+    own.start();
+    Peer peer = own.tunnel("ok.example:" + std::to_string(server.upstream.port()));
+    ASSERT_TRUE(peer.send(server.first));
+    peer.read_all();
+    peer.send("QUIT\r\n");
+    EXPECT_EQ(server.received(), "") << answer;
+    EXPECT_EQ(own.denied(), "not_tls") << answer;
+  }
+}
+
+// One that says nothing first, and waits for words.
+TEST_F(RetryTest, NorToOneThatSaysNothing) {
+  for (const bool at_once : {false, true}) {
+    Server server("");
+    World own;
+    own.allow_upstream("ok.example", server.upstream);
+    own.start();
+    Peer peer = own.tunnel("ok.example:" + std::to_string(server.upstream.port()));
+    ASSERT_TRUE(peer.send(server.first + (at_once ? "FLUSHALL\r\n" : "")));
+    if (!at_once) {
+      ASSERT_TRUE(peer.send("FLUSHALL\r\n"));
+    }
+    EXPECT_EQ(peer.read_all(), "");
+    EXPECT_EQ(server.received(), "");
+    EXPECT_EQ(own.denied(), "not_tls");
+  }
+}
+
+// One that has ended its own words still reads.
+TEST_F(RetryTest, NorToOneThatHasEnded) {
+  std::promise<std::string> promise;
+  Upstream upstream([&](Peer& peer) {
+    peer.read(hello_for("ok.example").size());
+    peer.send(server_hello(kRetryRandom).substr(0, 9));
+    peer.end_writing();
+    promise.set_value(peer.read_all());
+  });
+  world.allow_upstream("ok.example", upstream);
+  world.start();
+  Peer peer = world.tunnel(upstream.at("ok.example"));
+  ASSERT_TRUE(peer.send(hello_for("ok.example")));
+  EXPECT_EQ(peer.read_all(), server_hello(kRetryRandom).substr(0, 9));
+  peer.send("FLUSHALL\r\n");
   EXPECT_EQ(promise.get_future().get(), "");
 }
 

@@ -27,6 +27,7 @@
 #include "egress/proxy.h"
 #include "net/address.h"
 #include "net/event_loop.h"
+#include "net/hello_bytes.h"
 #include "net/resolver.h"
 #include "net/stream.h"
 #include "net/test_address.h"
@@ -122,9 +123,11 @@ inline std::string get(const std::string& authority, const std::string& more = {
   return "GET http://" + authority + "/ HTTP/1.1\r\nHost: " + authority + "\r\n" + more + "\r\n";
 }
 
-// What an Upstream does that sends back what it gets, a byte at a time.
+// What an Upstream does that sends back what it gets, a byte at a time, and is a TLS server where that begins as TLS.
 inline void echo(Peer& peer) {
-  for (std::string byte = peer.read(1); !byte.empty(); byte = peer.read(1)) {
+  std::string byte = peer.read(1);
+  if (byte == "\x16" && !peer.send(net::testing::server_hello())) return;
+  for (; !byte.empty(); byte = peer.read(1)) {
     if (!peer.send(byte)) return;
   }
 }

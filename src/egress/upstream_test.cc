@@ -12,6 +12,7 @@ namespace belljar::egress {
 namespace {
 
 using net::testing::hello_for;
+using net::testing::server_hello;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::Peer;
@@ -37,9 +38,7 @@ class Corporate {
       const std::lock_guard lock(mutex_);
       heads_ += head;
     }
-    if (!peer.send(answer_)) return;
-    for (std::string byte = peer.read(1); !byte.empty() && peer.send(byte); byte = peer.read(1)) {
-    }
+    if (peer.send(answer_)) testing::echo(peer);
   }};
 };
 
@@ -60,7 +59,7 @@ TEST_F(UpstreamProxyTest, CarriesATunnelWithItsCredentialsAndLooksNothingUp) {
   Peer peer = world.tunnel("far.example:443");
   const std::string hello = hello_for("far.example");
   ASSERT_TRUE(peer.send(hello));
-  EXPECT_EQ(peer.read(hello.size()), hello);
+  EXPECT_EQ(peer.read(server_hello().size() + hello.size()), server_hello() + hello);
   EXPECT_EQ(corporate.heads(),
             "CONNECT far.example:443 HTTP/1.1\r\nHost: far.example:443\r\nProxy-Authorization: Basic c2VjcmV0\r\n\r\n");
   EXPECT_TRUE(world.table.asked.empty());

@@ -62,15 +62,15 @@ Peer socks_tunnel(const World& world, const std::string& host, uint16_t port) {
 }
 
 TEST(Socks5, RelaysTlsThatNamesTheHost) {
-  Recorder recorder;
+  Upstream upstream(testing::echo);
   World world;
-  world.allow_upstream("ok.example", recorder.upstream);
+  world.allow_upstream("ok.example", upstream);
   world.start();
-  Peer peer = socks_tunnel(world, "OK.example.", recorder.upstream.port());
-  const std::string hello = hello_for("ok.example");
-  ASSERT_TRUE(peer.send(hello + "more"));
+  Peer peer = socks_tunnel(world, "OK.example.", upstream.port());
+  const std::string sent = hello_for("ok.example") + "\x17more";
+  ASSERT_TRUE(peer.send(sent));
   peer.end_writing();
-  EXPECT_EQ(recorder.received(), hello + "more");
+  EXPECT_EQ(peer.read_all(), net::testing::server_hello() + sent);
   EXPECT_TRUE(world.denials().empty());
 }
 

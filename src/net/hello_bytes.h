@@ -1,4 +1,4 @@
-// ClientHellos as bytes, for tests.
+// TLS hellos as bytes, for tests.
 #pragma once
 
 #include <cstddef>
@@ -47,6 +47,11 @@ inline std::string records(std::string_view message, size_t fragment = 16384, ui
 
 inline std::string hello_for(std::string_view host) {
   return records(hello_message(server_name(host)));
+}
+
+// A ServerHello as the beginning of a server's answer; `random` has 32 bytes.
+inline std::string server_hello(std::string_view random = "a random value that has 32 bytes") {
+  return records(std::string(1, '\2') + vector(number(0x0303, 2) + std::string(random) + std::string(6, '\0'), 3));
 }
 
 }  // namespace belljar::net::testing

@@ -9,7 +9,13 @@ namespace belljar::net {
 namespace {
 
 constexpr uint8_t kChangeCipherSpec = 20;
+constexpr uint8_t kAlert = 21;
 constexpr uint8_t kApplicationData = 23;
+constexpr uint8_t kMajorVersion = 3;  // of each version since SSL 3.0
+// An alert is two bytes, its level and what it says (RFC 5246, section 7.2). Nobody cuts it in two.
+constexpr size_t kAlertLength = 2;
+constexpr uint8_t kWarning = 1;
+constexpr uint8_t kFatal = 2;
 constexpr uint8_t kServerHello = 2;
 constexpr size_t kRandomAt = 6;  // in the message: type, three bytes of length, two of version
 
@@ -33,20 +39,27 @@ TlsAnswer judge_tls_answer(std::string_view bytes) {
   constexpr size_t kEnough = kRandomAt + kRetryRandom.size();
   while (message.size() < kEnough) {
     if (bytes.empty()) return TlsAnswer::kNeedMore;
-    if (at(bytes, 0) != kHandshake) return TlsAnswer::kOther;
+    const uint8_t type = at(bytes, 0);
+    if (type != kHandshake && type != kAlert) return TlsAnswer::kNotTls;
     if (bytes.size() < kRecordHeader) return TlsAnswer::kNeedMore;
     const size_t length = record_length(bytes);
-    if (length == 0) return TlsAnswer::kOther;
+    if (at(bytes, 1) != kMajorVersion || length == 0) return TlsAnswer::kNotTls;
     bytes.remove_prefix(kRecordHeader);
     const std::string_view payload = bytes.substr(0, length);
-    message += payload;
-    if (!message.empty() && at(message, 0) != kServerHello) return TlsAnswer::kOther;
-    if (payload.size() < length && message.size() < kEnough) return TlsAnswer::kNeedMore;
     bytes.remove_prefix(payload.size());
+    if (type == kAlert) {
+      if (length != kAlertLength) return TlsAnswer::kNotTls;
+      if (payload.size() < length) return TlsAnswer::kNeedMore;
+      if (at(payload, 0) == kWarning) continue;
+      return at(payload, 0) == kFatal ? TlsAnswer::kFinal : TlsAnswer::kNotTls;
+    }
+    message += payload;
+    if (!message.empty() && at(message, 0) != kServerHello) return TlsAnswer::kNotTls;
+    if (payload.size() < length && message.size() < kEnough) return TlsAnswer::kNeedMore;
   }
   const bool retry = std::equal(kRetryRandom.begin(), kRetryRandom.end(), message.begin() + kRandomAt,
                                 [](uint8_t wanted, char is) { return wanted == static_cast<uint8_t>(is); });
-  return retry ? TlsAnswer::kRetry : TlsAnswer::kOther;
+  return retry ? TlsAnswer::kRetry : TlsAnswer::kFinal;
 }
 
 HelloVerdict SecondHelloReader::feed(std::string_view bytes) {

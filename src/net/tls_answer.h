@@ -1,4 +1,4 @@
-// What a TLS server says first: whether it wants a second hello.
+// What a server says first to a TLS hello: whether it speaks TLS, and whether it wants a second hello.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,16 @@ namespace belljar::net {
 
 enum class TlsAnswer : uint8_t {
   kNeedMore,
-  kRetry,  // a HelloRetryRequest: the client sends another hello
-  kOther,  // anything else, also what is not TLS: no other hello is answered
+  kRetry,   // a HelloRetryRequest: the client sends another hello
+  kFinal,   // a ServerHello or an alert that ends the handshake: no other hello is answered
+  kNotTls,  // nothing that a TLS server says to a hello
 };
 
 // Judges the first bytes of the server's stream. A HelloRetryRequest is a ServerHello with a random value of its own
-// (RFC 8446, section 4.1.3). One that is cut into tiny records counts as well.
+// (RFC 8446, section 4.1.3). One that is cut into tiny records counts as well, and one behind warnings: of a name that
+// the server does not know, say (RFC 6066, section 3).
 [[nodiscard]] TlsAnswer judge_tls_answer(std::string_view bytes);
-// Of the server's stream, never more than this is needed.
+// Of a TLS server's stream, never more than this is needed.
 inline constexpr size_t kMostTlsAnswer = 512;
 
 // Reads a client's flight after a HelloRetryRequest: records of change_cipher_spec and of early data, which the server

@@ -49,13 +49,29 @@ TEST(TlsAnswer, TellsARetryHoweverItIsCut) {
   EXPECT_LE(tiny.size(), kMostTlsAnswer);
 }
 
-TEST(TlsAnswer, AnythingElseIsNone) {
+TEST(TlsAnswer, TellsARetryBehindWarnings) {
+  const std::string warning = record(21, bytes({1, 112}));
+  EXPECT_EQ(judge_tls_answer(warning), TlsAnswer::kNeedMore);
+  EXPECT_EQ(judge_tls_answer(warning.substr(0, 6)), TlsAnswer::kNeedMore);
+  EXPECT_EQ(judge_tls_answer(warning + record(22, server_hello(retry_random()))), TlsAnswer::kRetry);
+  EXPECT_EQ(judge_tls_answer(warning + warning + record(22, server_hello(std::string(32, 'r')))), TlsAnswer::kFinal);
+}
+
+TEST(TlsAnswer, TellsWhatEndsTheHandshake) {
   std::string near = retry_random();
   near.back() ^= 1;
-  EXPECT_EQ(judge_tls_answer(record(22, server_hello(near))), TlsAnswer::kOther);
-  EXPECT_EQ(judge_tls_answer(record(21, bytes({2, 40}))), TlsAnswer::kOther);
-  EXPECT_EQ(judge_tls_answer("SSH-2.0"), TlsAnswer::kOther);
-  EXPECT_EQ(judge_tls_answer(record(22, "")), TlsAnswer::kOther);
+  EXPECT_EQ(judge_tls_answer(record(22, server_hello(near))), TlsAnswer::kFinal);
+  EXPECT_EQ(judge_tls_answer(record(21, bytes({2, 40}))), TlsAnswer::kFinal);
+}
+
+TEST(TlsAnswer, AnythingElseIsNoTls) {
+  for (const std::string& other :
+       {std::string("SSH-2.0"), std::string("HTTP/1.1 400 Bad Request\r\n"), record(22, ""), record(21, bytes({2})),
+        record(21, bytes({3, 40})), record(23, "data"), record(22, bytes({1, 0, 0, 40})), client_hello("a.test"),
+        bytes({22, 'a', 'b', 0, 9, 2}), bytes({0})}) {
+    EXPECT_EQ(judge_tls_answer(other), TlsAnswer::kNotTls) << other;
+    EXPECT_EQ(judge_tls_answer(record(21, bytes({1, 112})) + other), TlsAnswer::kNotTls) << other;
+  }
 }
 
 TEST(SecondHello, IsReadBehindWhatTheServerSkips) {
