@@ -17,11 +17,14 @@
 namespace belljar::cli {
 namespace {
 
+std::string subject_of(const egress::Denial& denial) {
+  if (denial.host.empty()) return "a request without a host";
+  return base::escape(denial.host) + (denial.looked_up() ? " (looked up)" : ":" + std::to_string(denial.port));
+}
+
 void print_denials(const Context& context, const session::Settlement& settlement) {
   for (const egress::Denial& denial : settlement.denials) {
-    std::string line = "belljar: refused " + base::escape(denial.host) +
-                       (denial.port != 0 ? ":" + std::to_string(denial.port) : " (looked up)") + ": " +
-                       std::string(egress::code_of(denial.reason));
+    std::string line = "belljar: refused " + subject_of(denial) + ": " + std::string(egress::code_of(denial.reason));
     if (denial.count > 1) line += ", " + std::to_string(denial.count) + " times";
     if (!denial.remedy.empty()) line += " (to allow it: " + base::escape(denial.remedy) + ")";
     std::fprintf(context.err, "%s\n", line.c_str());

@@ -16,6 +16,7 @@
 #include <future>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/text.h"
 
@@ -175,7 +176,21 @@ base::Status Audit::read_end() {
 }
 
 void Audit::add(const AuditEvent& event) {
-  std::string line = line_of(options_.session, event);
+  const bool refusal = !event.verdict.empty() && event.verdict != "allow";
+  if (refusal && !refusals_.take(base::boot_now(), kRefusals, kRefusalsPerSecond)) {
+    ++unlisted_;
+    return;
+  }
+  if (unlisted_told_ != unlisted_) enqueue(unlisted_line());
+  enqueue(line_of(options_.session, event));
+}
+
+// Tells what was not told yet.
+std::string Audit::unlisted_line() {
+  return count_line(options_.session, "unlisted", "verdicts", unlisted_ - std::exchange(unlisted_told_, unlisted_));
+}
+
+void Audit::enqueue(std::string line) {
   const std::lock_guard lock(mutex_);
   if (queued_bytes_ + line.size() > kQueue) {
     ++unqueued_;
@@ -255,9 +270,12 @@ AuditEnd Audit::close() {
   }
   changed_.notify_one();
   thread_.join();
-  write({count_line(options_.session, "stop", "lost", lost_)});
+  std::vector<std::string> last;
+  if (unlisted_told_ != unlisted_) last.push_back(unlisted_line());
+  last.push_back(count_line(options_.session, "stop", "lost", lost_));
+  write(std::move(last));
   if (options_.required) ::fdatasync(options_.file.get());
-  return {written_, lost_, chain_, error_};
+  return {written_, lost_, unlisted_, chain_, error_};
 }
 
 base::Result<AuditReport> verify_audit(int fd, const std::string& name) {

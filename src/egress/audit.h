@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "egress/bucket.h"
 
 namespace belljar::egress {
 
@@ -52,9 +53,10 @@ struct AuditOptions {
 // What became of it.
 struct AuditEnd {
   uint64_t lines = 0;
-  uint64_t lost = 0;  // events that were not written
-  std::string chain;  // the last hash; empty without a chain
-  int error = 0;      // errno of the last write that failed, 0 when none did
+  uint64_t lost = 0;      // events that were not written
+  uint64_t unlisted = 0;  // verdicts that were counted only, see Audit::add()
+  std::string chain;      // the last hash; empty without a chain
+  int error = 0;          // errno of the last write that failed, 0 when none did
 };
 
 // Lines are queued by one thread and written by another, so that a slow disk holds no connection up. The queue is
@@ -62,6 +64,9 @@ struct AuditEnd {
 class Audit {
  public:
   static constexpr size_t kQueue = size_t{8} << 20U;  // bytes
+  // Lines of what was not allowed: so many at once, and so many a second.
+  static constexpr size_t kRefusals = 4096;
+  static constexpr size_t kRefusalsPerSecond = 32;
 
   // Reads the end of the chain, writes the line `start`, and starts the thread, which blocks all signals.
   [[nodiscard]] static base::Result<std::unique_ptr<Audit>> start(AuditOptions options);
@@ -69,6 +74,8 @@ class Audit {
   Audit(const Audit&) = delete;
   Audit& operator=(const Audit&) = delete;
 
+  // A refusal costs a guest next to nothing, and it must not be able to fill the disk with them: beyond kRefusals they
+  // are counted, in a line `unlisted` before the next one and at the end.
   void add(const AuditEvent& event);
 
   // True once a line was lost although lines are required: then nothing more may be allowed. Any thread.
@@ -87,10 +94,15 @@ class Audit {
   std::string finish(const std::string& line);
   bool append(const std::string& text);
   void lose(uint64_t events, int error);
+  void enqueue(std::string line);
+  std::string unlisted_line();
 
   AuditOptions options_;
   base::Fd wake_;
   std::string chain_;
+  Bucket refusals_;
+  uint64_t unlisted_ = 0;
+  uint64_t unlisted_told_ = 0;  // of those, in the file
   uint64_t written_ = 0;
   uint64_t lost_ = 0;       // all of them
   uint64_t to_report_ = 0;  // of those, not yet told in the file

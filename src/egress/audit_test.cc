@@ -188,6 +188,31 @@ TEST(Audit, WhenLinesAreRequiredAFullDiskAllowsNothingMore) {
   world.stop();
 }
 
+// A flood of them is no way to fill a disk, nor to leave out what was allowed.
+TEST(Audit, CountsRefusalsBeyondWhatAPersonReads) {
+  const base::Fd file = new_file();
+  auto audit = Audit::start({again(file), "s", true, false});
+  ASSERT_TRUE(audit);
+  constexpr uint64_t kFlood = Audit::kRefusals * 10;
+  for (uint64_t i = 0; i < kFlood; ++i) (*audit)->add({.verdict = i % 2 == 0 ? "deny" : "error", .host = "no.test"});
+  (*audit)->add({.connection = 1, .verdict = "allow", .host = "ok.test"});
+  for (uint64_t i = 0; i < kFlood; ++i) (*audit)->add({.verdict = "deny", .host = "no.test"});
+  const AuditEnd end = (*audit)->close();
+  EXPECT_EQ(end.lost, 0U);
+  std::map<std::string, uint64_t> events;
+  uint64_t unlisted = 0;
+  for (const auto& line : lines_of(file)) {
+    ++events[line["event"].get<std::string>() + " " + line.value("host", "")];
+    if (line["event"] == "unlisted") unlisted += line["verdicts"].get<uint64_t>();
+  }
+  EXPECT_EQ(events["verdict ok.test"], 1U);
+  EXPECT_GE(events["verdict no.test"], Audit::kRefusals);
+  EXPECT_EQ(events["verdict no.test"] + unlisted, 2 * kFlood);
+  EXPECT_EQ(unlisted, end.unlisted);
+  EXPECT_GE(events["unlisted "], 2U) << "before what was allowed, and at the end";
+  EXPECT_TRUE(verify_audit(again(file).get(), "f"));
+}
+
 TEST(Audit, OneLineForEveryVerdictAndOneForTheEnd) {
   const base::Fd file = new_file();
   auto audit = Audit::start({again(file), "the-session", false, false});

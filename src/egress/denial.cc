@@ -132,7 +132,8 @@ void DenialLog::add(Denial denial) {
   });
   if (same != denials_.end()) {
     ++same->count;
-  } else if (denials_.size() < kLimit) {
+  } else if (denials_.size() < kLimit && (!denial.looked_up() || lookups_ < kLookups)) {
+    if (denial.looked_up()) ++lookups_;
     denials_.push_back(std::move(denial));
   } else {
     ++unlisted_;

@@ -55,12 +55,16 @@ struct Denial {
   uint64_t count = 1;
   std::string rule_id{};  // of `rule`
   std::string method{};   // CONNECT, SOCKS5, DIRECT, or that of a plain request
+  // True when no connection was asked for: a question for the host's addresses.
+  [[nodiscard]] bool looked_up() const { return port == 0 && !host.empty(); }
 };
 
-// Bounded: a guest can invent hosts without end.
+// Bounded: a guest can invent hosts without end. Most of the room is for what it asked connections for, as looking a
+// name up costs it next to nothing.
 class DenialLog {
  public:
   static constexpr size_t kLimit = 1024;
+  static constexpr size_t kLookups = 256;  // of those
   // Counts `denial` with an equal one (host, port, reason), else keeps it while there is room.
   void add(Denial denial);
   [[nodiscard]] const std::vector<Denial>& denials() const { return denials_; }
@@ -69,6 +73,7 @@ class DenialLog {
 
  private:
   std::vector<Denial> denials_;
+  size_t lookups_ = 0;  // of denials_
   uint64_t unlisted_ = 0;
 };
 

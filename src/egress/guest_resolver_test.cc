@@ -178,8 +178,8 @@ TEST(GuestAnswers, AGuestThatInventsHostsHurtsItselfOnly) {
   }
   EXPECT_EQ(dns_code(desk.answers.to(dns_query("more.wild.example", kA))), kServFail);
   EXPECT_EQ(dns_code(desk.answers.to(dns_query("example.com", kA))), kNoError);
-  for (size_t i = 0; i < 2 * DenialLog::kLimit; ++i) (void)desk.answers.to(dns_query(std::to_string(i) + ".no", kA));
-  EXPECT_EQ(desk.log.denials().size(), DenialLog::kLimit);
+  for (size_t i = 0; i < 2 * DenialLog::kLookups; ++i) (void)desk.answers.to(dns_query(std::to_string(i) + ".no", kA));
+  EXPECT_EQ(desk.log.denials().size(), DenialLog::kLookups);
 }
 
 }  // namespace

@@ -304,6 +304,16 @@ TEST(DenialLog, CountsEqualOnesAndIsBounded) {
   EXPECT_EQ(log.unlisted(), 2U * (1500 - DenialLog::kLimit));
 }
 
+// Names that are looked up cost a guest nothing; they leave room for what it asks connections for.
+TEST(DenialLog, HasRoomForConnectionsWhateverIsLookedUp) {
+  DenialLog log;
+  for (int i = 0; i < 5000; ++i) log.add({"h" + std::to_string(i), 0, Reason::kHostNotAllowed, {}, {}, {}, 1});
+  EXPECT_EQ(log.denials().size(), DenialLog::kLookups);
+  EXPECT_EQ(log.unlisted(), 5000U - DenialLog::kLookups);
+  log.add({"attacker.example", 443, Reason::kHostNotAllowed, {}, {}, {}, 1});
+  EXPECT_EQ(log.denials().back().host, "attacker.example");
+}
+
 TEST(Proxy, RefusesWhatIsNoListener) {
   EXPECT_FALSE(Proxy::create(base::Fd(), {}));
   base::Fd plain(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -52,15 +52,17 @@ int encoded_byte(std::string_view path, size_t at) {
   return digit(at + 1) * 16 + digit(at + 2);
 }
 
-// True for a path that means the same to every server. Some take an overlong form of a dot or slash in UTF-8, or
-// %u002e, for the character.
+// True for a path that means the same to every server. Some take an overlong form of a dot or slash in UTF-8, %u002e or
+// a full-width form (U+FF0E, U+FF0F, U+FF3C) for the character, decode %3b to what begins parameters, or end a line at
+// an encoded control.
 bool is_plain_path(std::string_view path) {
   if (!path.starts_with('/') || path.contains('\\')) return false;
   for (size_t at = path.find('%'); at != std::string_view::npos; at = path.find('%', at + 1)) {
     const int byte = encoded_byte(path, at);
-    constexpr std::array kRisky = {-1, 0x00, 0x25, 0x2e, 0x2f, 0x5c, 0xc0, 0xc1};
-    if (std::ranges::find(kRisky, byte) != kRisky.end()) return false;
+    constexpr std::array kRisky = {0x25, 0x2e, 0x2f, 0x3b, 0x5c, 0x7f, 0xc0, 0xc1};
+    if (byte < 0x20 || std::ranges::find(kRisky, byte) != kRisky.end()) return false;
     const int next = encoded_byte(path, at + 3);
+    if (byte == 0xef && next == 0xbc) return false;  // U+FF00 to U+FF3F
     if (next >= 0 && ((byte == 0xe0 && next < 0xa0) || (byte == 0xf0 && next < 0x90))) return false;
   }
   const auto segments = base::split(path.substr(1), '/');
@@ -165,11 +167,7 @@ std::optional<Reason> take_request(Rule& rule, std::chrono::nanoseconds now) {
   if (rule.max_connections && rule.connections >= *rule.max_connections) return Reason::kRuleConnections;
   if (!rule.requests_per_minute) return {};
   const auto full = static_cast<double>(*rule.requests_per_minute);
-  const double minutes = std::chrono::duration<double, std::ratio<60>>(now - rule.refilled).count();
-  rule.requests = rule.requests < 0 ? full : std::min(full, rule.requests + minutes * full);
-  rule.refilled = now;
-  if (rule.requests < 1) return Reason::kRuleRate;
-  rule.requests -= 1;
+  if (!rule.requests.take(now, full, full / 60)) return Reason::kRuleRate;
   return {};
 }
 

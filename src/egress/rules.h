@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "egress/bucket.h"
 #include "egress/denial.h"
 #include "net/address.h"
 #include "policy/policy.h"
@@ -21,9 +22,7 @@ struct Rule : policy::HostRule {
   bool once = false;         // a person's answer to what waited for it: in no Rules, so only a denial can revoke it
   uint64_t connections = 0;  // open now
   uint64_t bytes = 0;        // both ways
-  // A bucket of requests: full at first, refilled evenly (requests_per_minute).
-  double requests = -1;
-  std::chrono::nanoseconds refilled{};  // on the boot clock
+  Bucket requests;           // requests_per_minute
 };
 using RulePtr = std::shared_ptr<Rule>;
 

@@ -93,6 +93,10 @@ TEST(RulesDecide, APathHasOneMeaningOrIsNotBelow) {
                           "/%761",
                           "/v1/%5cx",
                           "/v1/%252e",
+                          "/v1/..%3b/x",
+                          "/v1/x%0d%0aHost:%20y",
+                          "/v1/%7f",
+                          "/v1/%ef%bc%8e%EF%BC%8e/x",
                           "/v1/%2",
                           "/v1/%00"}) {
     EXPECT_FALSE(is_below(bad, prefixes)) << bad;

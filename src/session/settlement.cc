@@ -80,7 +80,7 @@ Json unreleased_json(const Settlement& settlement) {
 
 Json audit_json(const std::optional<egress::AuditEnd>& audit) {
   if (!audit) return nullptr;
-  return {{"lines", audit->lines}, {"lost", audit->lost}, {"chain", audit->chain}};
+  return {{"lines", audit->lines}, {"lost", audit->lost}, {"unlisted", audit->unlisted}, {"chain", audit->chain}};
 }
 
 Json allowed_json(const std::vector<egress::Use>& uses) {
