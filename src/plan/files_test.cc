@@ -422,5 +422,36 @@ TEST(OwnFolders, AreHiddenAndNeverWritable) {
   EXPECT_THAT(host.refusal(), HasSubstr("it lies in belljar's own folder"));
 }
 
+TEST(OwnFolders, HoldProgramsThatAreNeverWritable) {
+  Host host;
+  const std::string program = "/home/alice/bin/belljar";
+  host.facts.own_folders = {program};
+  host.folder("/home/alice/bin");
+  host.file(program);
+  for (const char* named : {"~/bin", "~/bin/belljar"}) {
+    host.policy.files = {};
+    host.policy.files.write = {named};
+    EXPECT_THAT(host.refusal(), HasSubstr("the agent could write belljar's own program '" + program + "'")) << named;
+    host.policy.files = {};
+    host.policy.files.read = {named};
+    const auto plan = host.plan();
+    ASSERT_TRUE(plan) << plan.error().message();
+    EXPECT_EQ(mount_at(*plan, program)->kind, named == std::string("~/bin") ? MountKind::kMask : MountKind::kBind);
+  }
+  host.policy.files = {};
+  host.facts.work_folder = "/home/alice/bin";
+  auto plan = host.plan();
+  ASSERT_TRUE(plan) << plan.error().message();
+  EXPECT_EQ(mount_at(*plan, program), nullptr) << "who works on it builds it";
+
+  host.facts.work_folder = "/home/alice";
+  host.policy.files.allow_home = true;
+  plan = host.plan();
+  ASSERT_TRUE(plan) << plan.error().message();
+  EXPECT_EQ(mount_at(*plan, program)->kind, MountKind::kMask);
+  ASSERT_NE(mount_at(*plan, "/home/alice/bin"), nullptr) << "it could be renamed, mask and all";
+  EXPECT_THAT(plan->caches, Not(Contains(program)));
+}
+
 }  // namespace
 }  // namespace belljar::plan

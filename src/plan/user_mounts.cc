@@ -275,19 +275,36 @@ base::Status add_policy_files(Draft& draft) {
 
 namespace {
 
-// Hides Belljar's own folder in the home that the guest may write: every folder on the way becomes a mount of itself,
-// which cannot be renamed, and what is missing is made, so that the guest cannot.
+// Hides what is Belljar's own in the home that the guest may write: every folder on the way becomes a mount of itself,
+// which cannot be renamed.
 void pin(Draft& draft, const std::string& own, const std::string& root) {
-  draft.caches.push_back(own);
   for (std::string at = base::parent_of(own); at != root; at = base::parent_of(at)) {
     if (draft.table.at(at) != nullptr) continue;
     draft.table.add({.target = at,
                      .source = at,
                      .writable = true,
                      .idmap = draft.identity.idmap,
-                     .reason = "so that belljar's own folder stays in it"});
+                     .reason = "so that belljar's own stays in it"});
   }
   draft.table.add({.kind = MountKind::kMask, .target = own, .reason = "belljar's own"});
+}
+
+// A program of Belljar's. It is there where it lies in the work folder (who works on Belljar builds it), or where the
+// policy lets it be read.
+base::Status hide_own_program(Draft& draft, const std::string& program) {
+  if (!draft.table.writes(program)) {
+    if (draft.table.at(program) == nullptr && draft.table.shows(program)) {
+      draft.table.add({.kind = MountKind::kMask, .target = program, .reason = "belljar's own"});
+    }
+    return {};
+  }
+  if (!base::is_within(program, draft.facts.work_folder)) {
+    return base::refuse("seal", draft.table.covering(program)->target,
+                        "the agent could write belljar's own program '" + program + "', refusing",
+                        "name another file, or a smaller folder");
+  }
+  if (draft.shared_home) pin(draft, program, draft.facts.work_folder);
+  return {};
 }
 
 }  // namespace
@@ -295,14 +312,11 @@ void pin(Draft& draft, const std::string& own, const std::string& root) {
 base::Status hide_own_folders(Draft& draft) {
   for (const std::string& path : draft.facts.own_folders) {
     const PathFact fact = draft.fact(path);
-    const Mount* here = draft.table.at(fact.real);
-    // A program of Belljar's: where the guest works on it, or the policy names it, it is there.
     if (fact.kind == FileKind::kFile) {
-      if (here == nullptr && draft.table.shows(fact.real) && !draft.table.writes(fact.real)) {
-        draft.table.add({.kind = MountKind::kMask, .target = fact.real, .reason = "belljar's own"});
-      }
+      BELLJAR_TRY(hide_own_program(draft, fact.real));
       continue;
     }
+    const Mount* here = draft.table.at(fact.real);
     const Mount* given = here != nullptr && here->kind != MountKind::kMask ? here : draft.table.below(fact.real);
     if (given != nullptr) {
       return base::refuse("seal", given->target, "it lies in belljar's own folder '" + fact.real + "', refusing",
@@ -312,6 +326,7 @@ base::Status hide_own_folders(Draft& draft) {
     const std::string& root = draft.table.covering(fact.real)->target;
     const bool exists = fact.kind != FileKind::kAbsent;
     if (draft.shared_home && base::is_within(root, draft.facts.work_folder) && draft.table.writes(fact.real)) {
+      draft.caches.push_back(fact.real);  // what is missing is made, so that the guest cannot
       pin(draft, fact.real, draft.facts.work_folder);
       continue;
     }

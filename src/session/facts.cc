@@ -120,7 +120,8 @@ std::vector<std::string> own_folders(const Launcher& launcher, const Facts& fact
   // And the programs.
   if (const auto program = base::real_path("/proc/self/exe")) {
     out.push_back(*program);
-    for (const char* name : {"/belljar-guest", "/belljar-tls"}) out.push_back(base::parent_of(*program) + name);
+    for (const char* name : {"/belljar-guest", "/belljar-notify", "/belljar-tls"})
+      out.push_back(base::parent_of(*program) + name);
   }
   std::ranges::sort(out);
   const auto repeated = std::ranges::unique(out);
