@@ -30,7 +30,7 @@ bool speaks_utf8(const char* all, const char* ctype, const char* lang) {
     if (value == nullptr || *value == '\0') continue;
     std::string_view encoding(value);
     const size_t dot = encoding.find('.');
-    if (dot == std::string_view::npos) return !encoding.ends_with("@euro");
+    if (dot == std::string_view::npos) return encoding == "C" || encoding == "POSIX";
     encoding = encoding.substr(dot + 1);
     encoding = encoding.substr(0, encoding.find('@'));
     std::string plain;

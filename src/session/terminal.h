@@ -28,8 +28,8 @@ class RawTerminal {
 };
 
 // Whether the terminal reads UTF-8, told by the values of LC_ALL, LC_CTYPE and LANG (null: not set): unless the first
-// of them that says anything names another encoding. In the C locale nothing is said, and terminals of today read
-// UTF-8.
+// of them that says anything names another encoding, or a language without one (`de_DE`), which stands for an old one
+// in most systems' lists. In the C locale nothing is said, and terminals of today read UTF-8.
 [[nodiscard]] bool speaks_utf8(const char* all, const char* ctype, const char* lang);
 
 // Gives `guest` the window size of `terminal` (ioctl_tty(2), TIOCSWINSZ); the kernel tells the guest by SIGWINCH.

@@ -363,6 +363,11 @@ TEST(TerminalFilter, EndsWhatWasLeftOn) {
   EXPECT_EQ(closing("\x1b[?1049h\x1b[?25l\x1b[?25h\x1b[?1049l"), "");
   EXPECT_EQ(closing("\x1b[?7l\x1b[?1002;1006h"), "\x1b[?7h\x1b[?1002l\x1b[?1006l");
   EXPECT_EQ(closing("\x1b[>1u\x1b[>3u\x1b[<u"), "\x1b[<1u");
+  // Each screen has a keyboard of its own.
+  EXPECT_EQ(closing("\x1b[?1049h\x1b[>1u"), "\x1b[<1u\x1b[?1049l");
+  EXPECT_EQ(closing("\x1b[>1u\x1b[=3u\x1b[?1049h"), "\x1b[?1049l\x1b[=0u\x1b[<1u");
+  EXPECT_EQ(closing("\x1b[?47h\x1b[>1u\x1b[?47l"), "\x1b[?1049h\x1b[<1u\x1b[?1049l");
+  EXPECT_EQ(closing("\x1b[?1049h\x1b[>1u\x1b[?1049l\x1b[>1u\x1b[<u\x1b[?1049h\x1b[<u\x1b[?1049l"), "");
   EXPECT_EQ(closing("\x1b[>4;2m"), "\x1b[>4;0m");
   EXPECT_EQ(closing("\x1b(0\x0e\x1b[31m\x1b[4h\x1b="), "\x1b[4l\x1b>\x0f\x1b(B\x1b[0m");
   EXPECT_EQ(closing("\x1b[2;9r"), "\x1b\x37\x1b[r\x1b\x38");

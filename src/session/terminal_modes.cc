@@ -12,6 +12,7 @@ void TerminalModes::note_escape(std::string_view text) {
 
 void TerminalModes::note_private(const Control& control) {
   for (const uint32_t number : control.values()) {
+    if (number == 47 || number == 1047 || number == 1049) screen_ = control.last == 'h' ? 1 : 0;
     const PrivateMode* mode = find_private_mode(number);
     if (mode == nullptr || mode->usual == PrivateMode::Usual::kUnknown) continue;
     const auto index = static_cast<size_t>(mode - private_modes().data());
@@ -21,9 +22,20 @@ void TerminalModes::note_private(const Control& control) {
 
 // The kitty keyboard protocol: `>` keeps the flags and sets new ones, `<` takes them back, `=` sets.
 void TerminalModes::note_keyboard(const Control& control) {
-  if (control.prefix == '>') key_pushes_ = std::min(key_pushes_ + 1, 99U);
-  if (control.prefix == '<') key_pushes_ -= std::min(key_pushes_, std::max(control.at(0, 1), 1U));
-  if (control.prefix == '=') key_flags_ = control.at(0, 0) != 0;
+  auto& [flags, pushes] = keyboards_[screen_];
+  if (control.prefix == '>') pushes = std::min(pushes + 1, 99U);
+  if (control.prefix == '<') pushes -= std::min(pushes, std::max(control.at(0, 1), 1U));
+  if (control.prefix == '=') flags = control.at(0, 0) != 0;
+}
+
+void TerminalModes::end_keyboard(size_t screen, std::string& out) {
+  const auto [flags, pushes] = keyboards_[screen];
+  if (!flags && pushes == 0) return;
+  const bool hidden = screen > screen_;
+  if (hidden) out += "\x1b[?1049h";
+  if (flags) out += "\x1b[=0u";
+  if (pushes > 0) out += "\x1b[<" + std::to_string(pushes) + "u";
+  if (hidden) out += "\x1b[?1049l";
 }
 
 void TerminalModes::note_control(const Control& control) {
@@ -65,14 +77,14 @@ void TerminalModes::note_command(std::string_view text) {
 void TerminalModes::end_all(std::string& out) {
   if (link_) out += "\x1b]8;;\x1b\\";
   if (progress_) out += "\x1b]9;4;0\x1b\\";
-  if (key_flags_) out += "\x1b[=0u";
-  if (key_pushes_ > 0) out += "\x1b[<" + std::to_string(key_pushes_) + "u";
+  end_keyboard(1, out);
   if (modified_keys_) out += "\x1b[>4;0m";
   for (size_t i = 0; i < kPrivateModes; ++i) {
     if (!unusual_[i]) continue;
     const PrivateMode& mode = private_modes()[i];
     out += "\x1b[?" + std::to_string(mode.number) + (mode.usual == PrivateMode::Usual::kOn ? "h" : "l");
   }
+  end_keyboard(0, out);  // now that its screen is shown
   // To take the margins away sends the cursor to the corner.
   if (margins_) out += "\x1b\x37\x1b[r\x1b\x38";
   if (insert_) out += "\x1b[4l";

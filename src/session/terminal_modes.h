@@ -1,7 +1,9 @@
 // What a guest has left on in the person's terminal.
 #pragma once
 
+#include <array>
 #include <bitset>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -25,6 +27,13 @@ class TerminalModes {
  private:
   void note_private(const Control& control);
   void note_keyboard(const Control& control);
+  void end_keyboard(size_t screen, std::string& out);
+
+  // What the kitty keyboard protocol has been told on one screen.
+  struct Keyboard {
+    bool flags = false;
+    uint32_t pushes = 0;
+  };
 
   std::bitset<kPrivateModes> unusual_;
   bool shifted_ = false;        // SO
@@ -38,8 +47,8 @@ class TerminalModes {
   bool link_ = false;
   bool progress_ = false;
   bool modified_keys_ = false;
-  bool key_flags_ = false;
-  uint32_t key_pushes_ = 0;
+  std::array<Keyboard, 2> keyboards_{};  // each screen has its own
+  size_t screen_ = 0;                    // 1: the other one is shown
 };
 
 }  // namespace belljar::session
