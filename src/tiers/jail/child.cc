@@ -207,12 +207,13 @@ bool Run::place_descriptors() {
   // First above the numbers that init expects, so that none is overwritten before it was moved.
   const std::array<int, 6> wanted{given_[Order::kStdin], given_[Order::kStdout], given_[Order::kStderr],
                                   child_.control,        given_[Order::kConfig], files_.scratch()};
-  std::array<int, 6> moved{};
+  std::array<int, wanted.size()> moved{};
+  constexpr int kAbove = wanted.size();
   for (size_t i = 0; i < wanted.size(); ++i) {
-    moved[i] = ::fcntl(wanted[i], F_DUPFD_CLOEXEC, 64);
+    moved[i] = ::fcntl(wanted[i], F_DUPFD_CLOEXEC, kAbove);
     if (moved[i] < 0) return fail("move a descriptor", "", errno);
   }
-  guest_ = ::fcntl(files_.guest(), F_DUPFD_CLOEXEC, 64);
+  guest_ = ::fcntl(files_.guest(), F_DUPFD_CLOEXEC, kAbove);
   if (guest_ < 0) return fail("move a descriptor", "", errno);
   for (size_t i = 0; i < moved.size(); ++i) {
     if (::dup2(moved[i], static_cast<int>(i)) < 0) return fail("place a descriptor", "", errno);
