@@ -40,6 +40,13 @@ bool lies_in_git(const std::string& path) {
   });
 }
 
+// True for what open(2) says of a path where nothing is to be read. Without a code it is no regular file; a socket has
+// ENXIO.
+bool is_nothing(int code) {
+  constexpr std::array kNothing = {0, ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG, ENXIO};
+  return std::ranges::find(kNothing, code) != kNothing.end();
+}
+
 }  // namespace
 
 ProtectedPath::Kind protected_kind(mode_t mode) {
@@ -88,19 +95,21 @@ void ObeyedPaths::keep_end(const plan::PathFact& fact, const std::string& leader
   }
 }
 
+void ObeyedPaths::refuse_unread(const std::string& path, int code) {
+  refuse(path, std::string("it cannot be read: ") + ::strerrordesc_np(code), "see to it that it can");
+}
+
 std::optional<std::string> ObeyedPaths::read(const std::string& file, size_t most, bool follow) {
   auto text = base::read_regular_file(file, most, follow);
   if (text) return std::move(*text);
   const int code = text.error().code;
-  // Without a code it is no regular file; a socket has ENXIO.
-  constexpr std::array kNothing = {0, ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG, ENXIO};
-  if (std::ranges::find(kNothing, code) != kNothing.end() || (code == EACCES && !facts_.root)) return std::nullopt;
+  if (is_nothing(code) || (code == EACCES && !facts_.root)) return std::nullopt;
   if (code == EFBIG) {
     refuse(file, "it is too large", "make it smaller");
   } else if (code == EWOULDBLOCK) {
     refuse(file, "a process keeps others from it by a lease", "end that process: /proc/locks names it");
   } else {
-    refuse(file, std::string("it cannot be read: ") + ::strerrordesc_np(code), "see to it that it can");
+    refuse_unread(file, code);
   }
   return std::nullopt;
 }
@@ -108,12 +117,18 @@ std::optional<std::string> ObeyedPaths::read(const std::string& file, size_t mos
 std::vector<std::string> ObeyedPaths::entries(const std::string& folder, size_t most) {
   std::vector<std::string> out;
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), &::closedir);
-  if (!open && errno == EACCES && !tree_of(folder).empty()) {
-    refuse(folder, "it is shut", "open the folder (chmod u+rx)");
+  if (!open && errno == EACCES) {
+    if (!tree_of(folder).empty()) refuse(folder, "it is shut", "open the folder (chmod u+rx)");
+  } else if (!open && !is_nothing(errno)) {
+    refuse_unread(folder, errno);
   }
   while (open && out.size() < most) {
+    errno = 0;
     const dirent* entry = ::readdir(open.get());
-    if (entry == nullptr) break;
+    if (entry == nullptr) {
+      if (errno != 0) refuse_unread(folder, errno);
+      break;
+    }
     const std::string_view name(static_cast<const char*>(entry->d_name));
     if (name != "." && name != "..") out.push_back(folder + "/" + std::string(name));
   }

@@ -52,7 +52,8 @@ class ObeyedPaths {
   // now is refused: what it says counts all the same once it can be read.
   [[nodiscard]] std::optional<std::string> read(const std::string& file, size_t most, bool follow);
 
-  // What lies in `folder`, as paths; not more than `most`. One in the trees that is shut is refused.
+  // What lies in `folder`, as paths; not more than `most`. One in the trees that is shut is refused, and one anywhere
+  // that cannot be read now.
   [[nodiscard]] std::vector<std::string> entries(const std::string& folder, size_t most);
 
   // `path` is obeyed where it is, so that none of the folders above it in `tree` may be renamed.
@@ -69,6 +70,7 @@ class ObeyedPaths {
   }
 
  private:
+  void refuse_unread(const std::string& path, int code);
   void keep_way(const plan::PathFact& fact, const std::string& leader);
   void keep_end(const plan::PathFact& fact, const std::string& leader, plan::ProtectedPath::Treatment treatment);
   struct Settings {
