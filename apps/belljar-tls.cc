@@ -153,9 +153,13 @@ void relay(SSL* ssl, int server, int clear) {
     if (!flush(clear, down)) return;
     if (!open && down.empty()) return;
     const auto wish = [](bool in, bool out) { return static_cast<short>((in ? POLLIN : 0) | (out ? POLLOUT : 0)); };
+    const short of_server = wish(down.size() < kBuffer, wants_write);
+    // poll(2) tells of a hang-up whatever is asked for: of a server's that has no turn now, again and again.
     std::array<pollfd, 2> wait{pollfd{clear, wish(up.size() < kBuffer, !down.empty()), 0},
-                               pollfd{open ? server : -1, wish(down.size() < kBuffer, wants_write), 0}};
+                               pollfd{open && of_server != 0 ? server : -1, of_server, 0}};
     if (::poll(wait.data(), wait.size(), -1) < 0 && errno != EINTR) return;
+    // Nobody is there to hear an answer, and no more is read of what there was to say.
+    if ((wait[0].revents & (POLLHUP | POLLERR)) != 0 && up.size() >= kBuffer) return;
   }
 }
 
@@ -205,6 +209,7 @@ int main(int argc, char** argv) {
     return 125;
   }
   say("");
+  const pid_t self = ::getpid();
   for (;;) {
     char byte = 0;
     std::array<int, 2> given{-1, -1};
@@ -213,6 +218,8 @@ int main(int argc, char** argv) {
     const Fd server(given[0]);
     const Fd clear(given[1]);
     if (::fork() == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::getppid() != self) ::_exit(0);
       ::close(STDIN_FILENO);
       serve(context.get(), argv[1], server.get(), clear.get());
       ::_exit(0);

@@ -3,19 +3,25 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/pair.h"
 #include "support/belljar.h"
 #include "support/everything.h"
 #include "support/host_service.h"
@@ -414,6 +420,131 @@ TEST_F(TlsHookTest, ItsProcessEndsWithTheLauncher) {
   process.signal(SIGKILL);
   (void)process.wait();
   EXPECT_TRUE(eventually([&] { return processes_with(line).empty(); }));
+}
+
+// Each connection over TLS is a process of the host, which no limit of the guest's counts.
+class StalledHookTest : public TlsHookTest {
+ protected:
+  // The control host makes the handshake and reads nothing.
+  StalledHookTest() {
+    Command command{.argv = {"python3", "-u", "-c",
+                             "import socket, ssl\n"
+                             "c = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER); c.load_cert_chain('cert.pem', 'key.pem')\n"
+                             "l = socket.socket(); l.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)\n"
+                             "l.bind(('127.0.0.1', 0)); l.listen(1000); print(l.getsockname()[1])\n"
+                             "kept = []\n"
+                             "while True:\n"
+                             "  try: kept.append(c.wrap_socket(l.accept()[0], server_side=True))\n"
+                             "  except OSError: pass\n"},
+                    .cwd = files_.path()};
+    command.err = Stream::null();
+    stalled_ = std::make_unique<Process>(command);
+    port_ = stalled_->read_line().value_or("");
+  }
+  // A guest that sends `count` requests of which `bytes` of the body come, says `sent`, and does what `then` is.
+  Process start(int count, size_t bytes, const std::string& then) {
+    write_file(work_ / "stall.py",
+               "import os, socket, time\n"
+               "proxy = os.environ['http_proxy'].removeprefix('http://').split(':')\n"
+               "kept = []\n"
+               "for i in range(" +
+                   std::to_string(count) +
+                   "):\n"
+                   "  s = socket.create_connection(proxy); s.settimeout(1); kept.append(s)\n"
+                   "  s.sendall(b'POST ' + os.environ['BELLJAR_HOOK_URL'].encode() + b' HTTP/1.1\\r\\nHost: "
+                   "hook.belljar\\r\\n'\n"
+                   "            b'Content-Length: 1048576\\r\\n\\r\\n')\n"
+                   "  try: s.sendall(b'x' * " +
+                   std::to_string(bytes) +
+                   ")\n"
+                   "  except OSError: pass\n"
+                   "  " +
+                   then +
+                   "\n"
+                   "print('sent', flush=True); time.sleep(600)\n");
+    Command command =
+        sealed_script(work_.path(), "exec python3 stall.py", {"--hook-url", "https://localhost:" + port_ + "/hook"});
+    command.env["SSL_CERT_FILE"] = files_ / "ca.pem";
+    return Process(command);
+  }
+  // Processes of this name below `pid`.
+  static std::vector<pid_t> relays_below(pid_t pid) {
+    const std::string folder = "/proc/" + std::to_string(pid);
+    std::vector<pid_t> out;
+    if (read_text(folder + "/comm") == "belljar-tls\n") out.push_back(pid);
+    std::error_code error;
+    for (const auto& task : std::filesystem::directory_iterator(folder + "/task", error)) {
+      std::istringstream children(read_text(task.path() / "children"));
+      for (pid_t child = 0; children >> child;) std::ranges::copy(relays_below(child), std::back_inserter(out));
+    }
+    return out;
+  }
+  std::unique_ptr<Process> stalled_;
+};
+
+// Of a callback that has no turn when the guest has left: the buffers on the way are full, and nobody will hear an
+// answer.
+TEST_F(StalledHookTest, WhatNobodyWaitsForIsOver) {
+  base::Fd ours;
+  base::Fd theirs;
+  ASSERT_TRUE(base::make_pair(SOCK_SEQPACKET, ours, theirs));
+  Command command{.argv = {std::filesystem::path(belljar_program()).parent_path() / "belljar-tls", "localhost"}};
+  command.env["SSL_CERT_FILE"] = files_ / "ca.pem";
+  command.in = Stream::from(theirs.get());
+  Process program(command);
+  theirs.reset();
+  std::array<char, 256> word{};
+  ASSERT_EQ(::recv(ours.get(), word.data(), word.size(), 0), ssize_t{256});
+  ASSERT_STREQ(word.data(), "");
+
+  base::Fd server(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int small = 4096;  // over loopback a usual one takes all that a callback may have
+  ASSERT_EQ(::setsockopt(server.get(), SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(std::stoi(port_)));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::connect(server.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  base::Fd clear;
+  base::Fd its_clear;
+  ASSERT_TRUE(base::make_pair(SOCK_STREAM, clear, its_clear));
+  const std::array<int, 2> given{server.get(), its_clear.get()};
+  char byte = 0;
+  iovec part{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof given)> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof given);
+  std::memcpy(CMSG_DATA(header), given.data(), sizeof given);
+  ASSERT_EQ(::sendmsg(ours.get(), &message, MSG_NOSIGNAL), 1);
+  server.reset();
+  its_clear.reset();
+  ASSERT_TRUE(eventually([&] { return relays_below(program.pid()).size() == 2; }));
+  const std::string much(size_t{1} << 20U, 'x');
+  // Until nothing more is taken for a while.
+  pollfd takes{clear.get(), POLLOUT, 0};
+  while (::poll(&takes, 1, 300) > 0) {
+    if (::send(clear.get(), much.data(), much.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) break;
+  }
+  clear.reset();
+  EXPECT_TRUE(eventually([&] { return relays_below(program.pid()).size() == 1; }));
+  program.signal(SIGKILL);
+  (void)program.wait();
+}
+
+TEST_F(StalledHookTest, AGuestHasFewAtATime) {
+  Process process = start(150, 0, "pass");
+  ASSERT_EQ(process.read_line(), "sent");
+  EXPECT_TRUE(eventually([&] { return relays_below(process.pid()).size() > 2; }));
+  EXPECT_LE(relays_below(process.pid()).size(), 33U);
+  process.signal(SIGKILL);
+  (void)process.wait();
 }
 
 TEST_F(HookTest, WhatCannotBeRelayedIsRefusedBeforeAnythingStarts) {

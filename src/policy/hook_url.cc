@@ -92,6 +92,7 @@ std::vector<HostRule> hook_rules(const Hook& hook, std::string_view source) {
   rule.port = url->port;
   rule.source = source;
   rule.hook = true;
+  rule.max_connections = kMostCallbacks;
   rule.methods = {"POST"};
   rule.paths = {url->target};
   rule.requests_per_minute = kHooksPerMinute;

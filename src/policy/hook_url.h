@@ -38,6 +38,8 @@ struct HookUrl {
 // What a guest asks for: the hook under kHookName.
 [[nodiscard]] std::string hook_url_in_guest(const HookUrl& url);
 
+// How many callbacks there may be at a time: each over https is a process of the host.
+inline constexpr uint64_t kMostCallbacks = 32;
 // How many callbacks a minute go through, saved up for one minute at most.
 inline constexpr uint64_t kHooksPerMinute = 600;
 
