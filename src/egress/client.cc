@@ -287,6 +287,11 @@ void Client::take_connect(const net::RequestHead& head) {
 }
 
 void Client::take_plain(const net::RequestHead& head) {
+  // RFC 9110, sections 7.6.2 and 9.3.8: an upstream proxy may have to answer, and show what it got: our credentials.
+  std::string_view value;
+  if (head.method == "TRACE" || net::count_fields(head.fields, "max-forwards", &value) != 0) {
+    return refuse_malformed({400, "TRACE and Max-Forwards are not passed on"});
+  }
   std::string origin_form;
   if (fixed_ && (head.target.starts_with('/') || head.target == "*")) {
     auto target = net::parse_origin_target(head.target, head.method);

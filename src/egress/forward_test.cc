@@ -55,6 +55,24 @@ TEST(Forward, WritesBothHeadsAnew) {
                                "\r\nAccept: */*\r\nCookie: c\r\nConnection: close\r\n\r\n");
 }
 
+// An upstream proxy may have to answer these itself (RFC 9110, section 7.6.2), and a trace shows what it got.
+TEST(Forward, PassesOnNothingThatAProxyMayAnswer) {
+  for (const char* head : {"TRACE http://%/ HTTP/1.1\r\n", "OPTIONS http://%/ HTTP/1.1\r\nMax-Forwards: 0\r\n",
+                           "GET http://%/ HTTP/1.1\r\nmax-forwards: 7\r\n"}) {
+    Site site("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    World world;
+    world.allow_upstream("ok.example", site.upstream);
+    world.start();
+    Peer peer = world.guest();
+    std::string request = head;
+    request.replace(request.find('%'), 1, site.at("ok.example"));
+    ASSERT_TRUE(peer.send(request + "Host: " + site.at("ok.example") + "\r\n\r\n"));
+    EXPECT_TRUE(peer.read_all().starts_with("HTTP/1.1 400 ")) << request;
+    EXPECT_EQ(world.denied(), "bad_request");
+    EXPECT_TRUE(site.heads.empty());
+  }
+}
+
 TEST(Forward, JudgesEachPipelinedRequestByItself) {
   Site one("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none");
   Site two("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\ntwo");
