@@ -92,10 +92,11 @@ int receive_with_descriptor(int socket, void* data, size_t size, base::Fd& fd, i
     }
   }
   if (n == 0) return EPIPE;
-  if (received > 1 || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 || static_cast<size_t>(n) != size) {
+  const bool lost = (message.msg_flags & MSG_CTRUNC) != 0;
+  if (received > (lost ? 0 : 1) || (message.msg_flags & MSG_TRUNC) != 0 || static_cast<size_t>(n) != size) {
     return EPROTO;
   }
-  return 0;
+  return lost ? EMFILE : 0;
 }
 
 }  // namespace belljar::linux

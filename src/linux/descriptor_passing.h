@@ -11,7 +11,8 @@ namespace belljar::linux {
 [[nodiscard]] int send_with_descriptor(int socket, const void* data, size_t size, int fd);
 
 // Receives one message of exactly `size` bytes and at most one descriptor (O_CLOEXEC). A message of another size is
-// EPROTO, an end is EPIPE; more descriptors than one are closed and refused. 0 or an errno value.
+// EPROTO, an end is EPIPE; more descriptors than one are closed and refused. EMFILE: the message is there, and this
+// process had no room for its descriptor (recvmsg(2), MSG_CTRUNC). 0 or an errno value.
 [[nodiscard]] int receive_with_descriptor(int socket, void* data, size_t size, base::Fd& fd, int flags = 0);
 
 // The same with `count` descriptors, at most 8.
