@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "support/belljar.h"
 #include "support/host_service.h"
@@ -25,12 +26,13 @@ class ReloadTest : public ::testing::Test {
     return command;
   }
   void allow(const std::string& ports) { write_file(other_ / "p.toml", "[isolation]\nhost_ports = [" + ports + "]\n"); }
-  Output reload(std::vector<std::string> words = {}) {
+  Command reload_command(std::vector<std::string> words) {
     words.insert(words.begin(), {belljar_program(), "reload"});
     Command command{.argv = std::move(words), .cwd = work_.path()};
     command.env["XDG_STATE_HOME"] = state_.path();
-    return run(command);
+    return command;
   }
+  Output reload(std::vector<std::string> words = {}) { return run(reload_command(std::move(words))); }
   static std::string curl(const HostService& service, const std::string& path = "/") {
     return "curl -sS -N --max-time 60 http://host.belljar:" + service.port() + path;
   }
@@ -73,6 +75,20 @@ TEST_F(ReloadTest, CutsLetsInAndLeavesAlone) {
   guest.wait();
   const auto report = nlohmann::json::parse(read_text(other_ / "end.json"));
   EXPECT_THAT(report["denials"].dump(), HasSubstr("the rules have changed"));
+}
+
+TEST_F(ReloadTest, ManyAtOnceLoseNothing) {
+  allow(one_.port());
+  Process guest(start_script("echo up\nsleep 600"));
+  ASSERT_EQ(guest.read_line(), "up");
+  std::vector<Process> all;
+  for (const char* host : {"a.test", "b.test", "c.test", "d.test", "e.test", "f.test"}) {
+    all.emplace_back(reload_command({"--deny-host", host}));
+  }
+  for (Process& each : all) EXPECT_EQ(each.wait().code, 0);
+  EXPECT_THAT(reload().out, HasSubstr(": 7 rules, 0 connections cut\n"));
+  guest.signal(SIGTERM);
+  guest.wait();
 }
 
 TEST_F(ReloadTest, ChangesNothingWhenThePolicyIsNoGoodOrOpensTheNetwork) {

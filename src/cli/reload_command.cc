@@ -96,6 +96,7 @@ void add(std::vector<std::string>& to, const std::vector<std::string>& from) {
 base::Result<std::string> reload(const Context& context, const ReloadOptions& asked, const std::string& wanted) {
   BELLJAR_ASSIGN(const session::Launcher launcher, session::current_launcher());
   BELLJAR_ASSIGN(const session::StateFolder state, session::StateFolder::open(session::state_path()));
+  if (!asked.list) BELLJAR_TRY(session::lock_rules(state));
   BELLJAR_ASSIGN(std::vector<Running> all, running(state));
   if (asked.list) {
     std::string out;

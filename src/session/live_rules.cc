@@ -75,12 +75,17 @@ base::Result<std::vector<std::string>> live_sessions(const StateFolder& state) {
   return out;
 }
 
+// The folder's own lock, which no launcher holds.
+base::Status lock_rules(const StateFolder& state) {
+  if (::flock(state.fd(), LOCK_EX) != 0) return base::system_error("lock the state folder", state.path(), errno);
+  return {};
+}
+
 base::Result<std::string> send_rules(const StateFolder& state, const std::string& session,
                                      const egress::RuleUpdate& update) {
   const std::string name = session + std::string(kDoor);
   BELLJAR_ASSIGN(const base::Fd door, state.open_file(name, O_RDONLY));
-  // One at a time: the folder's own lock, which no launcher holds.
-  if (::flock(state.fd(), LOCK_EX) != 0) return base::system_error("lock the state folder", state.path(), errno);
+  BELLJAR_TRY(lock_rules(state));
   BELLJAR_ASSIGN(const base::Fd notices, watch(door, IN_MODIFY));
   {
     BELLJAR_ASSIGN(const base::Fd writer, state.open_file(name, O_WRONLY));

@@ -33,6 +33,10 @@ struct RuleDoor {
 // The sessions whose launchers live. What dead ones have left is removed.
 [[nodiscard]] base::Result<std::vector<std::string>> live_sessions(const StateFolder& state);
 
+// From now on, until `state` is closed, nobody else changes rules: whoever adds to what was said before reads that
+// under this lock. Waits for its turn.
+[[nodiscard]] base::Status lock_rules(const StateFolder& state);
+
 // Gives `update` to the session and waits for what has become of it: the launcher's own line, `taken N` or why not.
 [[nodiscard]] base::Result<std::string> send_rules(const StateFolder& state, const std::string& session,
                                                    const egress::RuleUpdate& update);
