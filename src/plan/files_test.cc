@@ -443,6 +443,7 @@ TEST(OwnFolders, HoldProgramsThatAreNeverWritable) {
   auto plan = host.plan();
   ASSERT_TRUE(plan) << plan.error().message();
   EXPECT_EQ(mount_at(*plan, program), nullptr) << "who works on it builds it";
+  EXPECT_TRUE(any_contains(plan->weakenings, "the agent can change belljar's own program '" + program + "'"));
 
   host.facts.work_folder = "/home/alice";
   host.policy.files.allow_home = true;

@@ -303,7 +303,12 @@ base::Status hide_own_program(Draft& draft, const std::string& program) {
                         "the agent could write belljar's own program '" + program + "', refusing",
                         "name another file, or a smaller folder");
   }
-  if (draft.shared_home) pin(draft, program, draft.facts.work_folder);
+  if (draft.shared_home) {
+    pin(draft, program, draft.facts.work_folder);
+  } else {
+    draft.weakenings.push_back("the agent can change belljar's own program '" + program +
+                               "', which lies in the work folder: look before you start it again");
+  }
   return {};
 }
 
