@@ -155,9 +155,8 @@ TEST_F(TerminalTest, IsAsItWasWhenTheLauncherWasKilled) {
   EXPECT_EQ(seat_.process().wait().code, 128 + SIGKILL);
   EXPECT_TRUE(eventually([&] { return same_modes(before, seat_.modes()); }));
   // And the mouse is no longer reported, the cursor is shown.
-  EXPECT_TRUE(seat_.shows("\x1b[?1000;"));
-  EXPECT_TRUE(seat_.shows("l"));
-  EXPECT_TRUE(seat_.shows("\x1b[?25;7h"));
+  EXPECT_TRUE(seat_.shows("\x1b[?25h"));
+  EXPECT_TRUE(seat_.shows("\x1b[?1000l"));
 }
 
 TEST_F(TerminalTest, StaysAsTheShellHasItWhenTheLauncherIsKilledWhileItIsStopped) {
@@ -168,7 +167,19 @@ TEST_F(TerminalTest, StaysAsTheShellHasItWhenTheLauncherIsKilledWhileItIsStopped
   seat_.process().signal(SIGKILL);
   EXPECT_EQ(seat_.process().wait().code, 128 + SIGKILL);
   EXPECT_TRUE(same_modes(before, seat_.modes()));
-  EXPECT_THAT(seat_.screen(), Not(HasSubstr("\x1b[?1000;")));
+  EXPECT_THAT(seat_.screen(), Not(HasSubstr("\x1b[?1000l")));
+}
+
+// A shell is in front of a command that has stopped itself, and wants no reports of the mouse typed.
+TEST_F(TerminalTest, HasNoneOfTheGuestsModesWhileItIsStopped) {
+  seat_.start(sealed_script(work_.path(), "printf '\033[?1000h\033[?1049h\033[>1u'; kill -STOP $$; printf 'going on'"));
+  int status = 0;
+  ASSERT_EQ(::waitpid(seat_.process().pid(), &status, WUNTRACED), seat_.process().pid());
+  EXPECT_TRUE(WIFSTOPPED(status));
+  EXPECT_TRUE(seat_.shows("\x1b[>1u\x1b[<1u\x1b[?1000l\x1b[?1049l"));
+  seat_.process().signal(SIGCONT);
+  ASSERT_TRUE(seat_.shows("going on"));
+  EXPECT_EQ(seat_.process().wait().code, 0);
 }
 
 // ---- what reaches the screen ----

@@ -60,6 +60,13 @@ TEST_F(ObeyedPathsTest, WhatIsNotThereHoldsNothing) {
   EXPECT_EQ(fault(), "");
 }
 
+// The sanitizer looks at objects by a pipe of its own and takes one that it cannot make for a defect.
+#ifdef __has_feature
+#if __has_feature(undefined_behavior_sanitizer)
+#define BELLJAR_NEEDS_DESCRIPTORS
+#endif
+#endif
+#ifndef BELLJAR_NEEDS_DESCRIPTORS
 TEST_F(ObeyedPathsTest, AFolderThatCannotBeReadNowIsNotAnEmptyOne) {
   {
     const NothingOpens now;
@@ -75,6 +82,7 @@ TEST_F(ObeyedPathsTest, NorIsAFile) {
   }
   EXPECT_THAT(fault(), HasSubstr("/work/.claude/settings.json': it cannot be read: Too many open files"));
 }
+#endif
 
 }  // namespace
 }  // namespace belljar::session

@@ -20,7 +20,9 @@ void RawTerminal::enter(int terminal, const TerminalRestorer* restorer) {
 
 void RawTerminal::restore() {
   if (terminal_ < 0) return;
-  ::tcsetattr(terminal_, TCSAFLUSH, &before_);
+  // Not TCSAFLUSH, which waits until the terminal has taken all that was shown.
+  ::tcsetattr(terminal_, TCSANOW, &before_);
+  ::tcflush(terminal_, TCIFLUSH);
   terminal_ = -1;
   if (restorer_ != nullptr) restorer_->note(false);
 }

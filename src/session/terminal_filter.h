@@ -35,6 +35,8 @@ class TerminalFilter {
   // The guest writes no more. Drops what is incomplete, and appends what ends every mode that was left on: the next
   // reader of this terminal is the person's shell.
   void close(std::string& out);
+  // Appends what ends every mode that was left on, while the guest may write more later.
+  void end_modes(std::string& out) { modes_.end_all(out); }
 
  private:
   enum class State : uint8_t {

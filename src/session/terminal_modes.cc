@@ -1,8 +1,14 @@
 #include "session/terminal_modes.h"
 
 #include <algorithm>
+#include <array>
 
 namespace belljar::session {
+namespace {
+
+constexpr uint32_t kMostPushes = 99;
+
+}  // namespace
 
 void TerminalModes::note_escape(std::string_view text) {
   if (text == "=" || text == ">") keypad_ = text == "=";
@@ -23,7 +29,7 @@ void TerminalModes::note_private(const Control& control) {
 // The kitty keyboard protocol: `>` keeps the flags and sets new ones, `<` takes them back, `=` sets.
 void TerminalModes::note_keyboard(const Control& control) {
   auto& [flags, pushes] = keyboards_[screen_];
-  if (control.prefix == '>') pushes = std::min(pushes + 1, 99U);
+  if (control.prefix == '>') pushes = std::min(pushes + 1, kMostPushes);
   if (control.prefix == '<') pushes -= std::min(pushes, std::max(control.at(0, 1), 1U));
   if (control.prefix == '=') flags = control.at(0, 0) != 0;
 }
@@ -95,6 +101,27 @@ void TerminalModes::end_all(std::string& out) {
   if (cursor_colour_) out += "\x1b]112\x1b\\";
   if (rendition_) out += "\x1b[0m";
   *this = {};
+}
+
+void TerminalModes::end_unknown(std::string& out) {
+  // To end these would clear the screen or move the cursor where they are off already. Of the screens 1047 is enough.
+  constexpr std::array<uint32_t, 4> kLeft = {3, 6, 47, 1049};
+  TerminalModes any;
+  for (size_t i = 0; i < kPrivateModes; ++i) {
+    const PrivateMode& mode = private_modes()[i];
+    any.unusual_[i] =
+        mode.usual != PrivateMode::Usual::kUnknown && std::ranges::find(kLeft, mode.number) == kLeft.end();
+  }
+  any.keyboards_.fill({.flags = true, .pushes = kMostPushes});
+  any.screen_ = 1;
+  for (bool TerminalModes::* each :
+       {&TerminalModes::shifted_, &TerminalModes::other_letters_, &TerminalModes::keypad_, &TerminalModes::insert_,
+        &TerminalModes::rendition_, &TerminalModes::margins_, &TerminalModes::cursor_style_,
+        &TerminalModes::cursor_colour_, &TerminalModes::link_, &TerminalModes::progress_,
+        &TerminalModes::modified_keys_}) {
+    any.*each = true;
+  }
+  any.end_all(out);
 }
 
 }  // namespace belljar::session

@@ -23,6 +23,8 @@ class TerminalModes {
 
   // Appends what ends it all, and nothing when nothing was left on.
   void end_all(std::string& out);
+  // Appends what ends anything that may have been left on, for a terminal that nobody has followed.
+  static void end_unknown(std::string& out);
 
  private:
   void note_private(const Control& control);

@@ -8,10 +8,12 @@
 
 #include <cerrno>
 #include <climits>
+#include <string>
 #include <string_view>
 
 #include "base/pair.h"
 #include "base/reap.h"
+#include "session/terminal_modes.h"
 
 namespace belljar::session {
 namespace {
@@ -19,15 +21,9 @@ namespace {
 constexpr char kRaw = 'r';
 constexpr char kCooked = 'c';
 
-// The filter would know what was left on; it has died with the launcher. What is off already stays as it is. The other
-// screen first, then mouse, focus, paste and what else types, the keyboard's flags, the cursor, wrapping, the letters.
-constexpr std::string_view kSane =
-    "\x1b[?1047l\x1b[?1000;1002;1003;1004;1005;1006;1015;1016;2004;2026;2031;2048l\x1b[<99u\x1b[>4;0m\x1b[?1l\x1b>"
-    "\x1b[?25;7h\x0f\x1b(B\x1b[0m";
-
 // A shell that is back already has modes of its own: in those that the launcher left no key is a signal. Nothing here
 // waits for a terminal that does not take its output.
-void restore(const termios& before) {
+void restore(const termios& before, std::string_view sane) {
   termios now{};
   const bool left_raw = ::tcgetattr(1, &now) == 0 && (now.c_lflag & (ISIG | ICANON | ECHO)) == 0;
   if (left_raw) {
@@ -36,12 +32,12 @@ void restore(const termios& before) {
   }
   pollfd wait{1, POLLOUT, 0};
   if (::poll(&wait, 1, 1000) <= 0 || (wait.revents & POLLOUT) == 0) return;
-  (void)!::write(1, kSane.data(), kSane.size());
+  (void)!::write(1, sane.data(), sane.size());
   if (left_raw) (void)!::write(1, "\r\n", 2);
 }
 
 // In the process, with nothing but system calls: the launcher had threads.
-[[noreturn]] void wait_and_restore(int line, int terminal, const termios& before) {
+[[noreturn]] void wait_and_restore(int line, int terminal, const termios& before, std::string_view sane) {
   ::setsid();
   sigset_t every;
   ::sigfillset(&every);
@@ -61,7 +57,7 @@ void restore(const termios& before) {
     if (n <= 0) break;
     state = word;
   }
-  if (state == kRaw) restore(before);
+  if (state == kRaw) restore(before, sane);
   ::_exit(0);
 }
 
@@ -74,9 +70,12 @@ base::Result<TerminalRestorer> TerminalRestorer::start(int terminal) {
   base::Pipe line;
   BELLJAR_TRY(line.open());
   out.line_ = std::move(line.in);
+  // The filter would know what was left on; it dies with the launcher.
+  std::string sane;
+  TerminalModes::end_unknown(sane);
   const pid_t pid = ::fork();
   if (pid < 0) return base::system_error("fork", "", errno);
-  if (pid == 0) wait_and_restore(line.out.get(), terminal, before);
+  if (pid == 0) wait_and_restore(line.out.get(), terminal, before, sane);
   out.pid_ = pid;
   return out;
 }
