@@ -1,10 +1,12 @@
 // A person is asked about hosts that no rule decides about: by a program with a terminal, and by one without.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 
 #include "support/belljar.h"
 #include "support/process.h"
@@ -44,12 +46,12 @@ class AskTest : public ::testing::Test {
     command.env["XDG_STATE_HOME"] = home_ + "/state";
     return hosts_.as_caller(std::move(command));
   }
-  // Keys until one is heard: those of the first half second are not.
+  // Keys until one is heard: those of the first half second, or sooner after another, are not.
   void answer(const std::string& key, const std::string& until) {
     bool there = false;
     for (int i = 0; i < 100 && !there; ++i) {
       seat_.type(key);
-      there = seat_.has(until);
+      there = seat_.has_within(until, std::chrono::milliseconds(700));
     }
     EXPECT_TRUE(there) << seat_.screen();
   }
@@ -133,6 +135,51 @@ TEST_F(AskTest, TheEndOfTheGuestEndsTheQuestion) {
   ASSERT_TRUE(seat_.shows("is a no: "));
   EXPECT_EQ(seat_.process().wait().code, 3);
   EXPECT_EQ(seat_.modes().c_lflag, before.c_lflag);
+}
+
+// A command that stops itself gives the terminal to the shell, but not while a person is asked there.
+TEST_F(AskTest, AStopWaitsForTheAnswer) {
+  seat_.start(session(std::string("(") + kCurl + ") & sleep 0.5; kill -STOP $$; wait; echo end"));
+  ASSERT_TRUE(seat_.shows("is a no: "));
+  int status = 0;
+  EXPECT_FALSE(seat_.has_within("from ask.test", std::chrono::milliseconds(1500)));
+  EXPECT_EQ(::waitpid(seat_.process().pid(), &status, WUNTRACED | WNOHANG), 0) << "it stopped";
+  answer("o", "once");
+  ASSERT_EQ(::waitpid(seat_.process().pid(), &status, WUNTRACED), seat_.process().pid());
+  EXPECT_TRUE(WIFSTOPPED(status));
+  EXPECT_NE(seat_.modes().c_lflag & (ICANON | ECHO | ISIG), 0U) << "as the shell left it";
+  seat_.process().signal(SIGCONT);
+  ASSERT_TRUE(seat_.shows("end"));
+  seat_.process().wait();
+}
+
+// What is half shown when the question comes is shown to its end before it: by itself the rest of a letter is the
+// beginning of a command to some terminals.
+TEST_F(AskTest, CutsNoLetterInTwo) {
+  write_file(std::filesystem::path(work_) / "flood.py",
+             "import os\n"
+             "text = b'\\xe1\\x80\\x9b' * 200000\n"
+             "while text: text = text[os.write(1, text):]\n");
+  seat_.start(session(std::string("(sleep 0.5; ") + kCurl + ") & python3 flood.py; echo; echo end"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // nobody reads the terminal
+  ASSERT_TRUE(seat_.shows("is a no: "));
+  answer("d", "\xe1\x80\x9b");
+  ASSERT_TRUE(seat_.shows("end"));
+  const std::string& screen = seat_.screen();
+  for (size_t at = screen.find('\x9b'); at != std::string::npos; at = screen.find('\x9b', at + 1)) {
+    ASSERT_TRUE(at >= 2 && screen.substr(at - 2, 2) == "\xe1\x80") << at << " of " << screen.size();
+  }
+}
+
+// A terminal that nobody reads holds up the question, and not the end.
+TEST_F(AskTest, ATerminalThatNobodyReadsDoesNotKeepTheSession) {
+  seat_.start(session(std::string("(") + kCurl + ") & while :; do echo flood; done", {"--timeout", "2s"}));
+  std::this_thread::sleep_for(std::chrono::seconds(3));
+  seat_.process().signal(SIGTERM);
+  EXPECT_TRUE(eventually([&] { return read_text(temp_ / "end.json").contains("\"reason\""); }));
+  seat_.process().signal(SIGTERM);
+  seat_.process().signal(SIGKILL);
+  (void)seat_.process().wait();
 }
 
 // What the agent shows cannot look like the question, nor hide it: while a person is asked nothing of the agent's is

@@ -233,9 +233,12 @@ int run_here(const Context& context, const Launch& launch, const What& what, con
   for (const std::string& weakening : plan->weakenings) {
     std::fprintf(context.err, "belljar: weaker than it could be: %s\n", base::escape(weakening).c_str());
   }
-  options.keep_answer = [folder = plan->work_folder](const std::string& rule) {
-    return allow_in_project(folder, rule);
-  };
+  if (plan->ask) {
+    options.answers_kept_in = project_folder_of(plan->work_folder);
+    options.keep_answer = [folder = options.answers_kept_in](const std::string& rule) {
+      return allow_in_project(folder, rule);
+    };
+  }
   options.guest_path = context.guest_path;
   options.closed = context.closed;
   options.state_folder = session::state_path();

@@ -128,6 +128,13 @@ base::Result<std::string> list() {
 
 }  // namespace
 
+std::string project_folder_of(const std::string& folder) {
+  const auto state = state_folder();
+  const auto store = state ? store::Store::open(*state) : std::unexpected(state.error());
+  const auto known = store ? store->project_of(folder) : std::unexpected(store.error());
+  return known && *known ? (*known)->folder : folder;
+}
+
 base::Status allow_in_project(const std::string& folder, const std::string& rule) {
   BELLJAR_ASSIGN(const std::string state, state_folder());
   BELLJAR_ASSIGN(const store::Store store, store::Store::open(state));

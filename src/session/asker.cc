@@ -36,39 +36,53 @@ using egress::QuestionMessage;
 // colours of the guest's making, the whole screen, a visible cursor, keys as themselves and no mouse. The question goes
 // to the last lines, so nothing of the guest's comes behind it.
 constexpr std::string_view kBegin =
-    "\x18\x1b\x37\x1b[?1;6;7;25;1000;1002;1003;1004;1006;2004s"
+    "\x18\x1b[?2026l\x1b\x37\x1b[?1;6;7;25;1000;1002;1003;1004;1006;2004s"
     "\x1b[?1;6;1000;1002;1003;1004;1006;2004l\x1b[?69l\x1b[?7;25h\x1b[4l\x1b]8;;\x1b\\\x1b>\x1b[>0u\x1b(B\x0f\x1b[0m"
     "\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b[r\x1b[999;1H\r\n\x1b[J";
 constexpr std::string_view kEnd = "\x1b[<u\x1b[?1;6;7;25;1000;1002;1003;1004;1006;2004r\x1b\x38";
+
+constexpr std::chrono::seconds kPatience{1};
+
+bool is_in_front(int terminal) {
+  return ::tcgetpgrp(terminal) == ::getpgrp();
+}
 
 // The person's terminal while somebody is asked there.
 class Prompt {
  public:
   // `first` is how the terminal was before the launcher had it: what it is to be again should the launcher be gone.
-  Prompt(int terminal, const termios& first, const AskerOptions& options)
-      : terminal_(terminal), first_(first), options_(options) {
+  Prompt(int terminal, const termios& first, const AskerOptions& options, std::array<int, 2> sockets)
+      : terminal_(terminal), first_(first), options_(options), sockets_(sockets) {
     ::tcgetattr(terminal_, &before_);
     set_keys();
     ::tcflush(terminal_, TCIFLUSH);
-    (void)base::write_all(terminal_, kBegin);
   }
   // What was typed and not read was meant for the question.
   ~Prompt() {
-    (void)base::write_all(terminal_, "\r\n");
-    (void)base::write_all(terminal_, kEnd);
-    ::tcsetattr(terminal_, TCSAFLUSH, hung_up_ ? &first_ : &before_);
+    // A shell is back, and has modes of its own.
+    if (!hung_up_ && !is_in_front(terminal_)) return;
+    if (begun_) show("\r\n" + std::string(kEnd), base::Deadline::after(kPatience));
+    ::tcsetattr(terminal_, TCSANOW, hung_up_ ? &first_ : &before_);
+    ::tcflush(terminal_, TCIFLUSH);
   }
   Prompt(const Prompt&) = delete;
   Prompt& operator=(const Prompt&) = delete;
 
-  Answer ask(const std::string& host, uint16_t port, const std::array<int, 2>& sockets) {
-    say(question_text(host, port, options_.folder, options_.time));
-    const base::Deadline deadline = base::Deadline::after(options_.time);
-    hear_nothing(base::Deadline::after(options_.deaf), sockets);
+  Answer ask(const std::string& host, uint16_t port) {
+    deadline_ = base::Deadline::after(options_.time);
+    begun_ = true;
+    say(std::string(kBegin) + question_text(host, port, options_.folder, options_.time));
+    hear_nothing();
     while (!gone_) {
-      const auto bytes = read(deadline, sockets);
+      const auto bytes = read(deadline_);
       if (!bytes) return Answer::kTimeout;
-      switch (key_of(*bytes)) {
+      const Key key = key_of(*bytes);
+      // The first letter of a word, or one from the middle of a line.
+      if (key == Key::kNone || more_follows()) {
+        hear_nothing();
+        continue;
+      }
+      switch (key) {
         case Key::kNone:
           continue;
         case Key::kOnce:
@@ -83,7 +97,7 @@ class Prompt {
         case Key::kAlways:
           break;
       }
-      if (const auto answer = confirm(host, port, deadline, sockets)) return *answer;
+      if (const auto answer = confirm(host, port)) return *answer;
     }
     return Answer::kNobody;
   }
@@ -105,40 +119,57 @@ class Prompt {
     line.c_lflag &= ~static_cast<tcflag_t>(ISIG | IEXTEN);
     ::tcsetattr(terminal_, TCSANOW, &line);
   }
-  void say(std::string_view text) const { (void)base::write_all(terminal_, text); }
+  // By the deadline of the question: the terminal may not be read by anybody.
+  void say(std::string_view text) { show(text, deadline_); }
+  void show(std::string_view text, const base::Deadline& deadline) {
+    while (!text.empty()) {
+      const ssize_t n = ::write(terminal_, text.data(), text.size());
+      if (n > 0) {
+        text.remove_prefix(static_cast<size_t>(n));
+      } else if (n == 0 || (errno != EAGAIN && errno != EINTR) || !wait(POLLOUT, deadline)) {
+        return;
+      }
+    }
+  }
 
   // False at the deadline, and when one of the launcher's ends was hung up.
-  bool wait(const base::Deadline& deadline, const std::array<int, 2>& sockets) {
-    std::array<pollfd, 3> fds = {{{terminal_, POLLIN, 0}, {sockets[0], 0, 0}, {sockets[1], 0, 0}}};
+  bool wait(short what, const base::Deadline& deadline) {
+    std::array<pollfd, 3> fds = {{{terminal_, what, 0}, {sockets_[0], 0, 0}, {sockets_[1], 0, 0}}};
     for (;;) {
       const int ready = ::poll(fds.data(), fds.size(), deadline.poll_timeout());
       if (ready < 0 && errno == EINTR) continue;
       if (ready == 0) return false;
       hung_up_ = hung_up_ || fds[1].revents != 0 || fds[2].revents != 0;
-      gone_ = gone_ || hung_up_ || (fds[0].revents & POLLIN) == 0;
+      gone_ = gone_ || hung_up_ || (fds[0].revents & what) == 0;
       return !gone_;
     }
   }
   // Nothing at the deadline; empty when nobody is there any more.
-  std::optional<std::string> read(const base::Deadline& deadline, const std::array<int, 2>& sockets) {
-    if (!wait(deadline, sockets)) return gone_ ? std::optional<std::string>(std::string()) : std::nullopt;
+  std::optional<std::string> read(const base::Deadline& deadline) {
+    if (!wait(POLLIN, deadline)) return gone_ ? std::optional<std::string>(std::string()) : std::nullopt;
     std::string bytes(256, '\0');
     const ssize_t n = ::read(terminal_, bytes.data(), bytes.size());
-    if (n <= 0) gone_ = true;
+    gone_ = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
     bytes.resize(n > 0 ? static_cast<size_t>(n) : 0);
     return bytes;
   }
-  void hear_nothing(const base::Deadline& until, const std::array<int, 2>& sockets) {
-    while (!until.passed() && read(until, sockets) && !gone_) {
+  // Until nothing was typed for a while: who is in the middle of a line has not read the question.
+  void hear_nothing() {
+    base::Deadline quiet = base::Deadline::after(options_.deaf);
+    while (!gone_ && !quiet.passed() && !deadline_.passed()) {
+      if (read(quiet)) quiet = base::Deadline::after(options_.deaf);
     }
+  }
+  bool more_follows() {
+    const base::Deadline soon = base::Deadline::after(options_.deaf / 2);
+    return !soon.passed() && read(soon) && !gone_;
   }
 
   // `always` is for good, so it takes more than a key. Nothing: it was not confirmed.
-  std::optional<Answer> confirm(const std::string& host, uint16_t port, const base::Deadline& deadline,
-                                const std::array<int, 2>& sockets) {
+  std::optional<Answer> confirm(const std::string& host, uint16_t port) {
     set_line();
-    say("always\r\n  To keep it, type the host again: ");
-    const auto line = read(deadline, sockets);
+    say("always\r\n  To keep it for '" + base::escape(options_.kept_in) + "' and what is below, type the host again: ");
+    const auto line = read(deadline_);
     set_keys();
     if (!line) return Answer::kTimeout;
     if (gone_) return Answer::kNobody;
@@ -159,7 +190,10 @@ class Prompt {
   int terminal_;
   const termios& first_;
   const AskerOptions& options_;
+  const std::array<int, 2> sockets_;
+  base::Deadline deadline_;
   termios before_{};
+  bool begun_ = false;
   bool gone_ = false;
   bool hung_up_ = false;
 };
@@ -204,7 +238,7 @@ class Process {
     const auto canonical = policy::canonical_host(host);
     if (!canonical || *canonical != host || question.port == 0) return Answer::kNobody;
     // Whoever has the terminal in front is not asking for the keys of this session.
-    if (::tcgetpgrp(terminal_.get()) != ::getpgrp()) return Answer::kNobody;
+    if (!is_in_front(terminal_.get())) return Answer::kNobody;
     if (!say(Asker::Word::kTake)) return Answer::kNobody;
     Asker::Word word{};
     if (::recv(talk_.get(), &word, sizeof word, 0) != static_cast<ssize_t>(sizeof word) ||
@@ -213,8 +247,8 @@ class Process {
     }
     Answer answer{};
     {
-      Prompt prompt(terminal_.get(), first_, options_);
-      answer = prompt.ask(host, question.port, {questions_.get(), talk_.get()});
+      Prompt prompt(terminal_.get(), first_, options_, {questions_.get(), talk_.get()});
+      answer = prompt.ask(host, question.port);
     }
     (void)say(Asker::Word::kGive);
     return answer;
@@ -234,7 +268,8 @@ class Process {
 
 base::Result<Asker> Asker::start(AskerOptions options) {
   Asker out;
-  base::Fd terminal(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
+  // Non-blocking, for nobody may read what is shown; the shell's own description is another.
+  base::Fd terminal(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
   if (!terminal || ::isatty(STDERR_FILENO) == 0) return out;
   base::Fd questions;
   base::Fd talk;

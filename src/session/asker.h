@@ -17,7 +17,8 @@ struct AskerOptions {
   std::chrono::seconds time{60};        // for one answer; then it is a no
   std::chrono::milliseconds deaf{500};  // what is typed so soon was meant for another
   std::string folder;                   // of the project, for people
-  // Keeps `rule` (as policy::parse_host_rule() reads it) for the project, for good.
+  std::string kept_in;                  // the folder whose projects get what is always allowed, for people
+  // Keeps `rule` (as policy::parse_host_rule() reads it) there, for good.
   std::function<base::Status(const std::string& rule)> keep;
 };
 

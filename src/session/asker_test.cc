@@ -78,10 +78,11 @@ class AskerTest : public ::testing::Test {
   static int launcher(std::chrono::seconds time, std::chrono::milliseconds deaf, const std::string& host, int questions,
                       int told) {
     const auto say = [&](const std::string& line) { (void)base::write_all(told, line + "\n"); };
-    auto asker = Asker::start({.time = time, .deaf = deaf, .folder = "/project", .keep = [](const std::string& rule) {
-                                 std::ofstream(kept_file()) << rule;
-                                 return base::Status();
-                               }});
+    auto asker = Asker::start(
+        {.time = time, .deaf = deaf, .folder = "/project", .kept_in = "/", .keep = [](const std::string& rule) {
+           std::ofstream(kept_file()) << rule;
+           return base::Status();
+         }});
     if (!asker || !asker->asks()) {
       say("no asker");
       return 1;
@@ -171,7 +172,20 @@ TEST_F(AskerTest, WhatWasTypedBeforeIsNoAnswer) {
   shown_until(kMark);
   type("s");
   pollfd answered{told_.get(), POLLIN, 0};
-  while (::poll(&answered, 1, 50) == 0) type("d");
+  while (::poll(&answered, 1, 1500) == 0) type("d");
+  EXPECT_EQ(told(), answer(Answer::kDeny));
+}
+
+TEST_F(AskerTest, NorIsWhatIsTypedInTheMiddleOfALine) {
+  constexpr std::chrono::seconds kDeaf(2);
+  start(kLong, kDeaf, "ask.example");
+  shown_until(kMark);
+  pollfd answered{told_.get(), POLLIN, 0};
+  for (const auto begun = std::chrono::steady_clock::now(); std::chrono::steady_clock::now() - begun < 2 * kDeaf;) {
+    type("s");
+    ASSERT_EQ(::poll(&answered, 1, 50), 0) << "it took a letter for an answer";
+  }
+  while (::poll(&answered, 1, 2500) == 0) type("d");
   EXPECT_EQ(told(), answer(Answer::kDeny));
 }
 

@@ -40,8 +40,10 @@ std::string tls_program(const RunOptions& options) {
 
 base::Result<Asker> start_asker(const plan::Plan& plan, const RunOptions& options) {
   if (!plan.ask || !options.release) return Asker();
-  return Asker::start(
-      {.time = std::chrono::seconds(plan.ask_seconds), .folder = plan.work_folder, .keep = options.keep_answer});
+  return Asker::start({.time = std::chrono::seconds(plan.ask_seconds),
+                       .folder = plan.work_folder,
+                       .kept_in = options.answers_kept_in,
+                       .keep = options.keep_answer});
 }
 
 void settle(Settler& settler, Settlement& settlement) {

@@ -92,6 +92,16 @@ void Relay::step(const pollfd& read_side, const pollfd& write_side) {
   if (!pending_.empty() && (readable || writable)) write_some();
 }
 
+void Relay::end_modes() {
+  if (done_ || !filter_) return;
+  filter_->end_modes(pending_);
+  const base::Deadline deadline = base::Deadline::after(std::chrono::seconds(1));
+  while (!done_ && !pending_.empty() && !deadline.passed()) {
+    pollfd wait{target(), POLLOUT, 0};
+    if (::poll(&wait, 1, deadline.poll_timeout()) > 0) write_some();
+  }
+}
+
 void Relay::splice_some() {
   target_full_ = false;
   for (int round = 0; round < 16; ++round) {

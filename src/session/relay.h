@@ -37,6 +37,11 @@ class Relay {
   // Moves what can be moved now.
   void step(const pollfd& read_side, const pollfd& write_side);
 
+  // Something was read and is not yet written.
+  [[nodiscard]] bool holds() const { return !pending_.empty(); }
+  // Writes, for a second at most, what is held and what ends each mode that the guest has left on in the terminal.
+  void end_modes();
+
   // Everything was delivered, or one side is gone.
   [[nodiscard]] bool done() const { return done_; }
 

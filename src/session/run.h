@@ -34,8 +34,9 @@ struct RunOptions {
   base::Fd audit;
   HookSecrets hook;
   std::string launch_record;  // what `belljar reload` has to know of the launch; empty: it is not offered
-  // Keeps a host that a person always allows, for the project (AskerOptions::keep).
+  // Keeps a host that a person always allows, for the project, and where (AskerOptions::keep, kept_in).
   std::function<base::Status(const std::string& rule)> keep_answer;
+  std::string answers_kept_in;
   uint32_t closed = 0;  // bit n: the caller's descriptor n of 0, 1, 2 was closed, so the command's shall be
   bool release = true;  // false: end the guest after its proof, the command never starts
 };

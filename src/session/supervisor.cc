@@ -58,6 +58,10 @@ void Supervisor::on_deadline() {
 // The command has stopped itself (^Z): so does the launcher, with the terminal as the shell left it.
 void Supervisor::suspend() {
   if (!terminal_) return;
+  // The shell would not find the terminal as it left it.
+  suspended_ = asking_;
+  if (suspended_) return;
+  channels_.relays[1].end_modes();
   raw_.restore();
   signals_.stop_self();
   raw_.enter(STDIN_FILENO, &channels_.restorer);
@@ -105,7 +109,7 @@ void Supervisor::on_signal(int signal) {
       break;
     case SIGTSTP:
       (void)guest_.send_signal(SIGTSTP);
-      signals_.stop_self();
+      if (!terminal_) signals_.stop_self();  // else once the command has stopped
       break;
     case SIGTERM:
     case SIGHUP:
@@ -135,13 +139,18 @@ void Supervisor::wait_once() {
   wait[1] = {guest_.pidfd(), POLLIN, 0};
   wait[2] = {signals_.fd(), POLLIN, 0};
   wait[9] = {lost_settler_ ? -1 : settler_.fd(), POLLIN, 0};
-  for (size_t i = 0; i < 3 && !asking_; ++i) channels_.relays[i].want(wait[3 + 2 * i], wait[4 + 2 * i]);
+  for (size_t i = 0; i < 3; ++i) {
+    if (moves(channels_.relays[i])) channels_.relays[i].want(wait[3 + 2 * i], wait[4 + 2 * i]);
+  }
   if (!started_) wait[3].fd = wait[4].fd = -1;
   const int ready = ::poll(wait.data(), wait.size(), timeout());
   if (ready < 0 && errno != EINTR) return;
   if (ready > 0) {
-    for (size_t i = 0; i < 3 && !asking_; ++i) channels_.relays[i].step(wait[3 + 2 * i], wait[4 + 2 * i]);
+    for (size_t i = 0; i < 3; ++i) {
+      if (moves(channels_.relays[i])) channels_.relays[i].step(wait[3 + 2 * i], wait[4 + 2 * i]);
+    }
     if (wait[11].revents != 0) on_asker();
+    hand_over();
     if (wait[0].revents != 0) on_message();
     if (wait[2].revents != 0) {
       while (const int signal = signals_.take()) on_signal(signal);
@@ -158,13 +167,24 @@ void Supervisor::wait_once() {
 }
 
 // While a person is asked nothing is read from the terminal and nothing shown there, and a guest that wants to show
-// more waits.
+// more waits. What is half shown is shown to its end first: the rest of a sequence or a letter would be another one.
+bool Supervisor::moves(const Relay& relay) const {
+  return !asking_ || (handing_over_ && &relay != &channels_.relays[0] && relay.holds());
+}
+
+void Supervisor::hand_over() {
+  if (!handing_over_ || channels_.relays[1].holds() || channels_.relays[2].holds()) return;
+  handing_over_ = false;
+  asker_.tell_taken();
+}
+
 void Supervisor::on_asker() {
   const Asker::Word word = asker_.hear();
-  if (word == Asker::Word::kTake) {
+  handing_over_ = word == Asker::Word::kTake;
+  if (handing_over_) {
     asking_ = true;
-    asker_.tell_taken();
   } else if (std::exchange(asking_, false)) {
+    if (suspended_) suspend();
     redraw();
   }
 }

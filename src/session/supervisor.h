@@ -52,6 +52,8 @@ class Supervisor {
   void on_lost_settler();
   void on_failed_audit();
   void on_asker();
+  void hand_over();
+  [[nodiscard]] bool moves(const Relay& relay) const;
   void redraw() const;
   void suspend();
   void end(int signal);
@@ -78,7 +80,9 @@ class Supervisor {
   bool told_to_end_ = false;
   bool lost_settler_ = false;
   bool audit_failed_ = false;
-  bool asking_ = false;  // the terminal is the asker's
+  bool asking_ = false;        // the terminal is the asker's
+  bool handing_over_ = false;  // it waits for it
+  bool suspended_ = false;     // the command has stopped meanwhile
   bool control_open_ = true;
   int exec_error_ = 0;
   int status_ = -1;  // wait status of the command, once init has told
