@@ -17,15 +17,22 @@ struct Incoming {
 };
 
 // recvmsg(2), again after EINTR: the size, or -1 with errno.
+// A peer that ends with messages unread is told of first, before what it has said itself (af_unix,
+// unix_release_sock()).
 ssize_t receive(int socket, void* data, size_t size, int flags, Incoming& in) {
   in.part = {data, size};
   in.message.msg_iov = &in.part;
   in.message.msg_iovlen = 1;
   in.message.msg_control = in.control;
   in.message.msg_controllen = sizeof in.control;
-  for (;;) {
+  for (bool reset = false;;) {
     const ssize_t n = ::recvmsg(socket, &in.message, MSG_CMSG_CLOEXEC | flags);
-    if (n >= 0 || errno != EINTR) return n;
+    if (n >= 0) return n;
+    if (errno == ECONNRESET && !reset) {
+      reset = true;
+    } else if (errno != EINTR) {
+      return n;
+    }
   }
 }
 

@@ -40,6 +40,16 @@ TEST_F(DescriptorPassing, MoreThanOneIsRefused) {
   EXPECT_EQ(receive_with_descriptor(other_.get(), &got_, 1, fd_), EPROTO);
 }
 
+// What was sent to it and not read hides nothing that it has said.
+TEST_F(DescriptorPassing, TheLastWordOfWhoHasEndedIsHeard) {
+  ASSERT_EQ(send_with_descriptor(one_.get(), "a", 1, -1), 0);
+  ASSERT_EQ(send_with_descriptor(other_.get(), "unread", 6, -1), 0);
+  one_.reset();
+  EXPECT_EQ(receive_with_descriptor(other_.get(), &got_, 1, fd_), 0);
+  EXPECT_EQ(got_, 'a');
+  EXPECT_EQ(receive_with_descriptor(other_.get(), &got_, 1, fd_), EPIPE);
+}
+
 // A guest may see to it that there is no room. What it says is heard all the same.
 TEST_F(DescriptorPassing, WithoutRoomForTheDescriptorTheMessageIsThere) {
   ASSERT_EQ(send_with_descriptor(one_.get(), "a", 1, STDIN_FILENO), 0);

@@ -368,9 +368,8 @@ base::Result<base::Fd> Settler::hear() const {
   } while (ready < 0 && errno == EINTR);
   Message message;
   base::Fd file;
-  int error = ready == 1 ? linux::receive_with_descriptor(socket_.get(), &message, sizeof message, file) : ETIMEDOUT;
-  // It has ended without having read all: that is told first (unix(7)), and its word after that.
-  if (error == ECONNRESET) error = linux::receive_with_descriptor(socket_.get(), &message, sizeof message, file);
+  const int error =
+      ready == 1 ? linux::receive_with_descriptor(socket_.get(), &message, sizeof message, file) : ETIMEDOUT;
   if (error != 0 || message.magic != kMagic) {
     return base::refuse(kOperation, "", "the settler does not answer, refusing");
   }
