@@ -130,9 +130,11 @@ base::Result<std::string> list() {
 
 std::string project_folder_of(const std::string& folder) {
   const auto state = state_folder();
-  const auto store = state ? store::Store::open(*state) : std::unexpected(state.error());
-  const auto known = store ? store->project_of(folder) : std::unexpected(store.error());
-  return known && *known ? (*known)->folder : folder;
+  if (!state) return folder;
+  const auto store = store::Store::open(*state);
+  if (!store) return folder;
+  const std::optional<store::Project> known = store->project_of(folder).value_or(std::nullopt);
+  return known ? known->folder : folder;
 }
 
 base::Status allow_in_project(const std::string& folder, const std::string& rule) {
