@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <utility>
 
@@ -24,6 +25,8 @@ class Deadline {
   // suspend it waits for what was left, unless something else wakes it, such as a BootAlarm.
   [[nodiscard]] int poll_timeout() const;
   [[nodiscard]] std::chrono::nanoseconds at() const { return at_; }
+  // The less is the earlier; never is the latest.
+  auto operator<=>(const Deadline&) const = default;
 
  private:
   explicit Deadline(std::chrono::nanoseconds at) : at_(at) {}

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/path.h"
 #include "base/text.h"
@@ -35,6 +37,8 @@ using Environment = std::map<std::string, std::string, std::less<>>;
 constexpr uint64_t kShortestTimeout = 2;
 constexpr uint64_t kLongestTimeout = 3600;
 constexpr uint32_t kUsualTimeout = 30;
+// What a launch on a target has after its deadline, to be settled there and to tell of it, before it is given up here.
+constexpr auto kEnding = std::chrono::minutes(2);
 constexpr size_t kMostAuthorities = size_t{1} << 20U;
 // By which the launcher there gets the token that was made here.
 constexpr const char* kTokenVariable = "BELLJAR_HOOK_TOKEN";
@@ -228,8 +232,10 @@ base::Result<int> launch_on_target(const Context& context, TargetLaunch& launch,
       .clipboard_write = launch.launch.policy.terminal.clipboard == policy::Clipboard::kAllow,
       .utf8 = session::speaks_utf8(::getenv("LC_ALL"), ::getenv("LC_CTYPE"), ::getenv("LANG"))};
   launch.held.emplace();
+  const std::optional<uint64_t> wall = launch.launch.policy.limits.wall_seconds;
+  const base::Deadline latest = wall ? base::Deadline::after(std::chrono::seconds(*wall) + kEnding) : base::Deadline();
   BELLJAR_ASSIGN(remote::LinkEnd end, remote::serve_near_end(std::move(ssh), policy::ssh_destination(target),
-                                                             std::move(order), context.closed, screen));
+                                                             std::move(order), context.closed, screen, latest));
   launch.report = std::move(end.report);
   return end.code;
 }

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "remote/outbox.h"
+#include "remote/terminal_pair.h"
 
 namespace belljar::remote {
 namespace {
@@ -27,21 +28,13 @@ constexpr std::string_view kOperation = "start the launcher on the target";
 using Ends = std::array<base::Fd, 3>;
 
 base::Result<base::Fd> open_terminal(const LaunchOrder& order, FarCommand& command) {
-  command.terminal = base::Fd(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
-  std::array<char, 64> name{};
-  const int master = command.terminal.get();
-  if (master < 0 || ::grantpt(master) != 0 || ::unlockpt(master) != 0 ||
-      ::ptsname_r(master, name.data(), name.size()) != 0) {
-    return base::system_error(kOperation, "a terminal", errno);
-  }
-  base::Fd slave(::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
-  if (!slave) return base::system_error(kOperation, name.data(), errno);
+  BELLJAR_ASSIGN(TerminalPair pair, open_terminal_pair(kOperation));
   winsize size{};
   size.ws_row = order.rows;
   size.ws_col = order.columns;
-  ::ioctl(master, TIOCSWINSZ, &size);
-  make_nonblocking(master);
-  return slave;
+  ::ioctl(pair.master.get(), TIOCSWINSZ, &size);
+  command.terminal = std::move(pair.master);
+  return std::move(pair.slave);
 }
 
 base::Status open_streams(const LaunchOrder& order, FarCommand& command, Ends& ends) {

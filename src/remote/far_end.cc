@@ -27,9 +27,7 @@ using base::Deadline;
 
 constexpr auto kOrderTime = std::chrono::seconds(60);
 constexpr auto kEndTime = std::chrono::seconds(10);
-constexpr size_t kChunk = size_t{32} << 10U;
 constexpr size_t kMaxOut = size_t{256} << 10U;  // then the command has to wait
-constexpr size_t kMaxReport = size_t{64} << 20U;
 
 class FarEnd {
  public:
@@ -178,11 +176,7 @@ void FarEnd::wait_once() {
   wait[3] = {room ? command_.streams[1].get() : -1, POLLIN, 0};
   wait[4] = {room ? command_.streams[2].get() : -1, POLLIN, 0};
   wait[5] = {children_.get(), POLLIN, 0};
-  int timeout = -1;
-  for (const Deadline* deadline : {&lost_, &alive_, &kill_}) {
-    const int left = deadline->poll_timeout();
-    if (left >= 0 && (timeout < 0 || left < timeout)) timeout = left;
-  }
+  int timeout = std::min({lost_, alive_, kill_}).poll_timeout();
   if (gone_ && outputs_done() && to_near_.empty()) timeout = 0;
   if (::poll(wait.data(), wait.size(), timeout) < 0) return;
   if (wait[5].revents != 0) on_child();

@@ -36,6 +36,8 @@ struct Frame {
 
 // Largest payload. Neither end buffers more than a few of these.
 inline constexpr size_t kMaxPayload = size_t{1} << 20U;
+// Of the settlement, in as many frames as it needs.
+inline constexpr size_t kMaxReport = size_t{64} << 20U;
 // How much input may be on its way at first, and ever.
 inline constexpr uint32_t kInputCredit = uint32_t{256} << 10U;
 // What the far end writes when it is ready, before its first frame. A login shell may have printed anything before.

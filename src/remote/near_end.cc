@@ -28,9 +28,9 @@ namespace {
 using base::Deadline;
 using session::Relay;
 
-constexpr size_t kNearChunk = size_t{32} << 10U;
 constexpr size_t kMaxPending = size_t{256} << 10U;  // of output that the caller does not take yet
 constexpr size_t kMaxPreamble = size_t{256} << 10U;
+constexpr uint32_t kMaxCode = 255;
 
 std::unexpected<base::Error> lost(std::string_view destination, std::string_view how) {
   return base::refuse("run on the target", destination, how,
@@ -39,8 +39,8 @@ std::unexpected<base::Error> lost(std::string_view destination, std::string_view
 
 class NearEnd {
  public:
-  NearEnd(Ssh ssh, std::string_view destination, uint32_t closed)
-      : ssh_(std::move(ssh)), destination_(destination), closed_(closed) {}
+  NearEnd(Ssh ssh, std::string_view destination, uint32_t closed, Deadline latest)
+      : ssh_(std::move(ssh)), destination_(destination), closed_(closed), latest_(latest) {}
 
   base::Result<LinkEnd> run(LaunchOrder order, session::TerminalFilter::Options screen);
 
@@ -57,10 +57,12 @@ class NearEnd {
   void drain();
   [[nodiscard]] bool room() const { return output_[1].size() + output_[2].size() < kMaxPending; }
   void send_window();
+  void lose(std::string how);
 
   Ssh ssh_;
   std::string destination_;
   uint32_t closed_;
+  Deadline latest_;
   session::Signals signals_;
   session::Channels channels_;
   session::RawTerminal raw_;
@@ -75,7 +77,7 @@ class NearEnd {
   Deadline alive_;
   bool linked_ = true;
   bool ended_ = false;
-  bool silent_ = false;
+  std::string how_ = "the link has ended before the command had";  // it was lost
   LinkEnd end_;
 };
 
@@ -122,6 +124,11 @@ void NearEnd::send_window() {
   to_far_.add(window_frame(size.ws_row, size.ws_col));
 }
 
+void NearEnd::lose(std::string how) {
+  linked_ = false;
+  how_ = std::move(how);
+}
+
 // The launcher on the target has stopped itself, and so does this one, with the terminal as the shell left it.
 void NearEnd::suspend() {
   raw_.restore();
@@ -132,6 +139,7 @@ void NearEnd::suspend() {
   send_window();
   to_far_.add(frame(FrameType::kGoOn));
   lost_ = Deadline::after(silence_);
+  latest_ = std::max(latest_, lost_);  // a launcher that was stopped ends at its deadline when it goes on
 }
 
 void NearEnd::on_frame(const Frame& frame) {
@@ -154,11 +162,15 @@ void NearEnd::on_frame(const Frame& frame) {
       break;
     case FrameType::kReport:
       end_.report += frame.payload;
+      if (end_.report.size() > kMaxReport) lose("the target sends a report without end");
       break;
-    case FrameType::kEnded:
-      end_.code = static_cast<int>(number_of(frame).value_or(125));
-      ended_ = true;
+    case FrameType::kEnded: {
+      const uint32_t code = number_of(frame).value_or(kMaxCode + 1);
+      end_.code = static_cast<int>(code);
+      ended_ = code <= kMaxCode;
+      if (!ended_) lose("the target told an exit code that is none");
       break;
+    }
     default:
       break;
   }
@@ -166,10 +178,12 @@ void NearEnd::on_frame(const Frame& frame) {
 
 void NearEnd::on_link() {
   std::string bytes;
-  if (!read_some(ssh_.out().get(), kNearChunk, bytes)) linked_ = false;
+  if (!read_some(ssh_.out().get(), kChunk, bytes)) linked_ = false;
   frames_.feed(bytes);
-  while (const auto next = frames_.next()) {
-    if (!ended_) on_frame(*next);
+  while (linked_ && !ended_) {
+    const auto next = frames_.next();
+    if (!next) break;
+    on_frame(*next);
   }
   if (frames_.broken()) linked_ = false;
   lost_ = Deadline::after(silence_);
@@ -183,7 +197,7 @@ void NearEnd::on_signal(int signal) {
 
 void NearEnd::on_input() {
   std::string bytes;
-  const bool open = read_some(ends_[0].get(), std::min<size_t>(kNearChunk, credit_), bytes);
+  const bool open = read_some(ends_[0].get(), std::min<size_t>(kChunk, credit_), bytes);
   if (!bytes.empty()) {
     credit_ -= static_cast<uint32_t>(bytes.size());
     to_far_.add(frame(FrameType::kInput, bytes));
@@ -209,9 +223,7 @@ void NearEnd::wait_once() {
   wait[5] = {output_[2].empty() ? -1 : ends_[2].get(), POLLOUT, 0};
   for (size_t i = 0; i < 3; ++i) channels_.relays[i].want(wait[6 + 2 * i], wait[7 + 2 * i]);
   if (!room()) lost_ = Deadline::after(silence_);  // it cannot be heard
-  int timeout = alive_.poll_timeout();
-  if (const int left = lost_.poll_timeout(); timeout < 0 || (left >= 0 && left < timeout)) timeout = left;
-  if (::poll(wait.data(), wait.size(), timeout) < 0) return;
+  if (ssh_.poll(wait, std::min({alive_, lost_, latest_}).poll_timeout()) < 0) return;
   for (size_t i = 0; i < 3; ++i) channels_.relays[i].step(wait[6 + 2 * i], wait[7 + 2 * i]);
   if (wait[2].revents != 0) {
     while (const int signal = signals_.take()) on_signal(signal);
@@ -225,10 +237,8 @@ void NearEnd::wait_once() {
     alive_ = Deadline::after(silence_ / 3);
   }
   if (!to_far_.flush(ssh_.in().get(), SIZE_MAX)) linked_ = false;
-  if (lost_.passed()) {
-    linked_ = false;
-    silent_ = true;
-  }
+  if (lost_.passed()) lose("the link was silent for " + std::to_string(silence_.count()) + " s: lost");
+  if (latest_.passed() && room() && linked_ && !ended_) lose("its deadline has passed and the target has not ended it");
 }
 
 // What the command has written and the caller has not taken yet.
@@ -259,8 +269,6 @@ base::Result<LinkEnd> NearEnd::run(LaunchOrder order, session::TerminalFilter::O
   if (bytes.size() > kMaxPayload) {
     return base::refuse("run on the target", destination_, "command, policy and variables are larger than 1 MiB");
   }
-  make_nonblocking(ssh_.in().get());
-  make_nonblocking(ssh_.out().get());
   to_far_.add(frame(FrameType::kLaunch, bytes));
   lost_ = Deadline::after(silence_);
   alive_ = Deadline::after(silence_ / 3);
@@ -269,8 +277,7 @@ base::Result<LinkEnd> NearEnd::run(LaunchOrder order, session::TerminalFilter::O
   drain();
   raw_.restore();
   if (ended_) return std::move(end_);
-  return lost(destination_, silent_ ? "the link was silent for " + std::to_string(silence_.count()) + " s: lost"
-                                    : std::string("the link has ended before the command had"));
+  return lost(destination_, how_);
 }
 
 }  // namespace
@@ -278,15 +285,14 @@ base::Result<LinkEnd> NearEnd::run(LaunchOrder order, session::TerminalFilter::O
 base::Result<bool> await_far_end(Ssh& ssh, std::string_view destination) {
   std::string seen = "\n";
   while (seen.size() < kMaxPreamble) {
+    pollfd wait{ssh.out().get(), POLLIN, 0};
+    if (ssh.poll({&wait, 1}, -1) < 0 && errno != EINTR) break;
     // Byte by byte: what follows the mark is the link's.
-    char byte = 0;
-    const ssize_t n = ::read(ssh.out().get(), &byte, 1);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    seen += byte;
+    if (wait.revents != 0 && !read_some(ssh.out().get(), 1, seen)) break;
     if (seen.ends_with(kReadyMark)) return true;
     if (seen.ends_with(kMissingMark)) return false;
   }
+  ssh.out().reset();
   const int code = ssh.wait();
   if (code == 127) return base::refuse("run ssh", destination, "no ssh is installed here", "install openssh-client");
   return base::refuse("reach the target", destination,
@@ -295,8 +301,8 @@ base::Result<bool> await_far_end(Ssh& ssh, std::string_view destination) {
 }
 
 base::Result<LinkEnd> serve_near_end(Ssh ssh, std::string_view destination, LaunchOrder order, uint32_t closed,
-                                     session::TerminalFilter::Options screen) {
-  return NearEnd(std::move(ssh), destination, closed).run(std::move(order), screen);
+                                     session::TerminalFilter::Options screen, Deadline latest) {
+  return NearEnd(std::move(ssh), destination, closed, latest).run(std::move(order), screen);
 }
 
 }  // namespace belljar::remote

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "remote/launch_order.h"
 #include "remote/ssh.h"
@@ -23,6 +24,7 @@ struct LinkEnd {
 // the command has ended. `order.streams` and the window are filled in here. An error when the link is lost, by its end
 // or by a silence of `order.link_seconds`.
 [[nodiscard]] base::Result<LinkEnd> serve_near_end(Ssh ssh, std::string_view destination, LaunchOrder order,
-                                                   uint32_t closed, session::TerminalFilter::Options screen);
+                                                   uint32_t closed, session::TerminalFilter::Options screen,
+                                                   base::Deadline latest = {});
 
 }  // namespace belljar::remote

@@ -1,6 +1,7 @@
 // Bytes on their way into a descriptor that may not take them now.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,9 @@ class Outbox {
   std::string bytes_;
   size_t written_ = 0;
 };
+
+// What one read of a link or a stream takes.
+inline constexpr size_t kChunk = size_t{32} << 10U;
 
 // Reads what is there, at most `most` bytes, and appends it. False at the end or when it cannot be read any more.
 bool read_some(int fd, size_t most, std::string& out);
