@@ -253,6 +253,54 @@ TEST_F(SshMasterTest, ThatThePersonHasMadeIsSharedAndStays) {
   EXPECT_EQ(connections(TestHosts::kHost), 1U);
 }
 
+// ---- what a session of ssh's gives and takes ----
+
+class SshSessionTest : public SshConfigTest {
+ protected:
+  SshSessionTest() : SshConfigTest("AcceptEnv *\n") {}
+
+  // bash(1) reads it when it is what sshd starts.
+  void on_login(const std::string& script) const { write_file(hosts_.home() + "/.bashrc", script); }
+};
+
+TEST_F(SshSessionTest, NoVariableIsSentThatTheConfigurationNames) {
+  configure_first("Host *\n  SendEnv SECRET_* LEFT\nHost there\n  SendEnv OTHER_SECRET\n");
+  on_login("env >>\"$HOME/seen\"\n");
+  const auto seen_after = [&](Command command) {
+    for (const char* name : {"SECRET_TOKEN", "OTHER_SECRET", "LEFT"}) command.env[name] = "s3cret";
+    write_file(hosts_.home() + "/seen", "");
+    const Output output = run(command);
+    EXPECT_EQ(output.code, 0) << output.err;
+    return read_text(hosts_.home() + "/seen");
+  };
+  Command plain = belljar({"true"});
+  plain.argv = {near_ / "bin/ssh", "-T", "there", "true"};
+  EXPECT_THAT(seen_after(plain), HasSubstr("OTHER_SECRET=s3cret")) << "as ssh alone does";
+  // Also in the connections by which the target is checked and the programs are copied.
+  EXPECT_THAT(seen_after(there("true")), AllOf(HasSubstr("SSH_CONNECTION="), Not(HasSubstr("s3cret"))));
+  EXPECT_EQ(copies().size(), 1U);
+  EXPECT_THAT(seen_after(there("true")), AllOf(HasSubstr("SSH_CONNECTION="), Not(HasSubstr("s3cret"))));
+}
+
+// Its session has a standard error of its own, which ssh passes on as it is.
+TEST_F(SshSessionTest, WhatTheTargetSaysIsFilteredOnATerminal) {
+  on_login("printf '\\033]52;c;ZXZpbA==\\007%8000s words\\n' >&2\n");
+  Command plain = belljar({"true"});
+  plain.argv = {near_ / "bin/ssh", "-T", "there", "true"};
+  for (const bool filtered : {false, true, true}) {
+    Seat seat;
+    seat.start(filtered ? there("echo rea\"\"dy") : plain);
+    ASSERT_TRUE(seat.shows(" words"));
+    if (filtered) {
+      ASSERT_TRUE(seat.shows("ready"));
+    }
+    EXPECT_EQ(seat.process().wait().code, 0);
+    EXPECT_EQ(seat.screen().contains("ZXZpbA=="), !filtered);
+  }
+  // Elsewhere it is the caller's, byte for byte.
+  EXPECT_THAT(run(there("true")).err, HasSubstr("\033]52;c;ZXZpbA==\007"));
+}
+
 // ---- known hosts ----
 
 TEST_F(SshConfigTest, AnUnknownOrAChangedKeyIsRefusedWithTheReasonThatSshGives) {
