@@ -20,22 +20,40 @@ std::unexpected<base::Error> contradiction(const std::string& here, const std::s
   return base::refuse(here, "", what + " contradicts " + other + " (" + there + ")", hint);
 }
 
-base::Status check_isolation(const PolicyLayer& layer) {
-  const auto& [mode, network] = std::tie(layer.mode, layer.network);
+// What only a denied network can hold.
+base::Status check_open_network(const PolicyLayer& layer) {
+  if (!layer.network || layer.network->value != Network::kAllow) return {};
+  const auto refused = [&](const std::string& what, const std::string& source, std::string_view else_what) {
+    return contradiction(source, what, quoted("network", "allow"), layer.network->source,
+                         "deny the network, or leave " + std::string(else_what));
+  };
   const std::pair<std::string_view, const std::vector<HostRule>&> lists[] = {
       {"allow_hosts", layer.allow_hosts}, {"deny_hosts", layer.deny_hosts}, {"host_ports", layer.host_ports}};
   for (const auto& [key, rules] : lists) {
-    if (!network || network->value != Network::kAllow || rules.empty()) continue;
+    if (rules.empty()) continue;
     const HostRule& rule = rules.front();
     const std::string text = rule.host_port ? std::to_string(rule.port.value_or(0)) : to_text(rule);
-    return contradiction(rule.source, quoted(key, text), quoted("network", "allow"), network->source,
-                         "deny the network, or leave the hosts out: nothing holds them back");
+    return refused(quoted(key, text), rule.source, "the hosts out: nothing holds them back");
   }
-  if (network && network->value == Network::kAllow && layer.audit_file) {
-    return contradiction(layer.audit_file->source, quoted("audit.file", layer.audit_file->value),
-                         quoted("network", "allow"), network->source,
-                         "deny the network, or leave the file out: there is no proxy that could write it");
+  if (layer.ask && layer.ask->value) {
+    return refused("ask = true", layer.ask->source, "the asking out: nothing waits for an answer");
   }
+  if (const auto& file = layer.audit_file) {
+    return refused(quoted("audit.file", file->value), file->source,
+                   "the file out: there is no proxy that could write it");
+  }
+  for (const auto& [key, said] :
+       {std::pair{"hook.token_file", &layer.hook_token_file}, std::pair{"hook.token_env", &layer.hook_token_env}}) {
+    if (!*said) continue;
+    return refused(quoted(key, (*said)->value), (*said)->source,
+                   "the token out: nothing is relayed that it could go along with");
+  }
+  return {};
+}
+
+base::Status check_isolation(const PolicyLayer& layer) {
+  const auto& [mode, network] = std::tie(layer.mode, layer.network);
+  BELLJAR_TRY(check_open_network(layer));
   if (mode && mode->value == Mode::kNone && network && network->value == Network::kDeny) {
     return contradiction(mode->source, quoted("mode", "none"), quoted("network", "deny"), network->source,
                          "without a boundary nothing is denied: say network = \"allow\" (--net allow) as well");
@@ -80,11 +98,6 @@ base::Status check_hook(const PolicyLayer& layer) {
     return contradiction(source, quoted("hook.token_file", file), quoted("hook.token_env", layer.hook_token_env->value),
                          layer.hook_token_env->source,
                          "the token of a launch is made for it or comes from a variable, not both");
-  }
-  if (layer.network && layer.network->value == Network::kAllow) {
-    return contradiction(
-        source, quoted("hook.token_file", file), quoted("network", "allow"), layer.network->source,
-        "deny the network, or leave the file out: nothing is relayed that a token could go along with");
   }
   return {};
 }

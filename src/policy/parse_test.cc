@@ -212,6 +212,12 @@ TEST(ParseToml, RefusesDuplicatesAndContradictions) {
         "p.toml:3:16: allow_hosts = \"a.test\" contradicts network = \"allow\" (p.toml:2:11) (deny the network, or "
         "leave "
         "the hosts out: nothing holds them back)"},
+       {"[isolation]\nnetwork = \"allow\"\nask = true",
+        "p.toml:3:7: ask = true contradicts network = \"allow\" (p.toml:2:11) (deny the network, or leave the asking "
+        "out: nothing waits for an answer)"},
+       {"[isolation]\nnetwork = \"allow\"\n[hook]\nurl = \"https://a.test/\"\ntoken_env = \"TOKEN\"",
+        "p.toml:5:13: hook.token_env = \"TOKEN\" contradicts network = \"allow\" (p.toml:2:11) (deny the network, or "
+        "leave the token out: nothing is relayed that it could go along with)"},
        {"[isolation]\nmode = \"none\"\nnetwork = \"deny\"",
         "p.toml:2:8: mode = \"none\" contradicts network = \"deny\" (p.toml:3:11) (without a boundary nothing is "
         "denied: "
