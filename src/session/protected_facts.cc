@@ -56,6 +56,9 @@ void treat(const workspace::Known& known, ProtectedPath& out) {
     case workspace::NameKind::kGit:
       out.reason = known.repository ? "a repository by its shape" : "a repository";
       break;
+    case workspace::NameKind::kRepository:
+      out.reason = "a repository, whose configuration names programs";
+      break;
     case workspace::NameKind::kFolder:
       out.treatment = Treatment::kPrivate;
       out.reason = "settings that programs obey";
@@ -172,6 +175,9 @@ class Gatherer {
     if (path.kind == ProtectedPath::Kind::kLink) obeyed_.follow(path.path, path.treatment);
     if (path.kind == ProtectedPath::Kind::kFile) obeyed_.note_names(path.path, path.treatment);
     if (path.treatment == ProtectedPath::Treatment::kPrivate) settings_.push_back(walker_.walk(path.path).real);
+    if (known.name == workspace::NameKind::kRepository && path.kind == ProtectedPath::Kind::kFolder) {
+      obeyed_.follow_links_around(walker_.walk(path.path).real, kDepthAround);
+    }
     if (path.repository && path.kind == ProtectedPath::Kind::kFolder) look_into_git(path);
     if (path.repository) add_repository(path);
     facts_.protected_paths.push_back(std::move(path));

@@ -42,10 +42,10 @@ class Sweep : public TreeVisitor {
     const NameKind name = protected_name(entry.name);
     if (entry.type == DT_LNK) note_link(entry);
     if (name == NameKind::kNone) return true;
-    if (name != NameKind::kGit && lies_in_packages(entry.folder_path)) return true;
+    if (!is_repository(name) && lies_in_packages(entry.folder_path)) return true;
     const std::string path = entry.path();
-    // A folder that may be there is not what is inside it; `.git` is looked into no more than before.
-    if (name != NameKind::kQuarantine && is_approved(guard_.approved, path)) return name != NameKind::kGit;
+    // A folder that may be there is not what is inside it; a repository is looked into no more than before.
+    if (name != NameKind::kQuarantine && is_approved(guard_.approved, path)) return !is_repository(name);
     FileLook found;
     if (!look_at(entry.folder, entry.name.data(), found)) return false;
     if (is_as_before(path, found) || quarantine_.is_own(found.id)) return false;
@@ -151,7 +151,7 @@ class Sweep : public TreeVisitor {
     const Known& known = *all.front();
     // The folder above it was moved, and its mount with it: a folder is the host's own, and still as it was. A link or
     // a file that names a repository may lead somewhere else from here, and a file may have a second name.
-    if (known.kind != EntryKind::kFolder && (known.name == NameKind::kGit || !S_ISREG(found.mode))) return false;
+    if (known.kind != EntryKind::kFolder && (is_repository(known.name) || !S_ISREG(found.mode))) return false;
     if (S_ISREG(found.mode) && found.links > 1) return false;
     const bool beside = base::parent_of("/" + known.path) == base::parent_of("/" + path);
     out_.add_note("'" + known.path + "' is now at '" + path + (beside ? "'" : "': a folder above it was moved"));
@@ -287,8 +287,8 @@ class HistorySweep : public TreeVisitor {
   HistorySweep(const std::string& root, int64_t begun, Sweep& sweep) : root_(root), begun_(begun), sweep_(sweep) {}
 
   bool on_entry(const TreeEntry& entry) override {
-    const bool git = protected_name(entry.name) == NameKind::kGit;
-    if (!git && (entry.type == DT_REG || entry.type == DT_DIR)) return true;
+    const bool repository = is_repository(protected_name(entry.name));
+    if (!repository && (entry.type == DT_REG || entry.type == DT_DIR)) return true;
     put_new(entry.folder, std::string(entry.name), root_ + "/" + entry.path());
     return false;
   }

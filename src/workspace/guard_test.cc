@@ -232,11 +232,13 @@ TEST_F(GuardTest, MakesAGitFolderInertThatHasTheOtherNameTaken) {
   file("a/.vscode/.git.quarantined", "decoy");
   file("a/.vscode/.git/HEAD", "ref: refs/heads/main\n");
   file("b/.vscode/.git", "gitdir: /elsewhere\n");
+  file("c/.vscode/.hg/hgrc", "[hooks]\n");
   const Settled settled = end();
-  ASSERT_THAT(settled.quarantined(), SizeIs(3));
+  ASSERT_THAT(settled.quarantined(), SizeIs(4));
   for (const Quarantined& one : settled.quarantined()) {
     EXPECT_FALSE(fs::exists(fs::symlink_status(fs::path(one.moved_to) / "HEAD"))) << one.path;
     EXPECT_FALSE(fs::exists(fs::symlink_status(fs::path(one.moved_to) / ".git"))) << one.path;
+    EXPECT_FALSE(fs::exists(fs::symlink_status(fs::path(one.moved_to) / ".hg"))) << one.path;
   }
 }
 

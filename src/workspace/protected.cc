@@ -56,7 +56,7 @@ class Finder : public TreeVisitor {
     if (entry.type == DT_SOCK || entry.type == DT_FIFO) out_.special.push_back({entry.path(), entry.type == DT_SOCK});
     const NameKind name = protected_name(entry.name);
     if (name == NameKind::kNone) return true;
-    if (name != NameKind::kGit && lies_in_packages(entry.folder_path)) return true;
+    if (!is_repository(name) && lies_in_packages(entry.folder_path)) return true;
     const std::string path = entry.path();
     if (name != NameKind::kQuarantine && is_approved(approved_, path)) return true;
     FileLook found;
@@ -97,12 +97,12 @@ class Finder : public TreeVisitor {
 class SpecialFinder : public TreeVisitor {
  public:
   // Paths begin with `prefix`.
-  explicit SpecialFinder(std::string prefix, bool in_git) : prefix_(std::move(prefix)), in_git_(in_git) {}
+  SpecialFinder(std::string prefix, bool in_repository) : prefix_(std::move(prefix)), in_repository_(in_repository) {}
 
   bool on_entry(const TreeEntry& entry) override {
     if (entry.type == DT_SOCK || entry.type == DT_FIFO) out_.push_back({prefix_ + entry.path(), entry.type == DT_SOCK});
-    // Where git keeps its many objects, those of submodules too, it binds nothing.
-    return !in_git_ || entry.name != "objects";
+    // Where git and others keep their many objects, those of submodules too, they bind nothing.
+    return !in_repository_ || (entry.name != "objects" && entry.name != "store");
   }
   bool on_repository(int /*folder*/, std::string_view /*path*/) override { return true; }
   void on_unseen(std::string_view /*path*/, int /*code*/) override {}
@@ -111,7 +111,7 @@ class SpecialFinder : public TreeVisitor {
 
  private:
   std::string prefix_;
-  bool in_git_;
+  bool in_repository_;
   std::vector<Special> out_;
 };
 
@@ -123,7 +123,7 @@ void add_special_within(int root, Protected& found) {
     constexpr uint64_t kStay = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
     const auto folder = base::open_resolved(root, known.path, O_RDONLY | O_DIRECTORY, kStay);
     if (!folder) continue;  // it is read-only in the guest, and so stays shut
-    SpecialFinder finder(known.path + "/", known.name == NameKind::kGit);
+    SpecialFinder finder(known.path + "/", is_repository(known.name));
     if (!walk_tree(folder->get(), finder, {})) continue;
     std::ranges::move(finder.take(), std::back_inserter(found.special));
   }

@@ -12,30 +12,30 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr std::array kFolders = {".agents"sv,  ".amazonq"sv, ".claude"sv, ".codex"sv,    ".cursor"sv, ".devcontainer"sv,
-                                 ".factory"sv, ".gemini"sv,  ".husky"sv,  ".idea"sv,     ".kiro"sv,   ".opencode"sv,
-                                 ".qwen"sv,    ".roo"sv,     ".vscode"sv, ".windsurf"sv, ".zed"sv};
+// Mercurial, Jujutsu, Sapling, Pijul; darcs has no dot.
+constexpr std::array kRepositories = {".hg"sv, ".jj"sv, ".pijul"sv, ".sl"sv, "_darcs"sv};
+
+constexpr std::array kFolders = {".agents"sv, ".amazonq"sv,      ".claude"sv,  ".codex"sv,    ".continue"sv,
+                                 ".cursor"sv, ".devcontainer"sv, ".factory"sv, ".fleet"sv,    ".gemini"sv,
+                                 ".helix"sv,  ".husky"sv,        ".idea"sv,    ".junie"sv,    ".kiro"sv,
+                                 ".nova"sv,   ".opencode"sv,     ".qwen"sv,    ".roo"sv,      ".theia"sv,
+                                 ".trae"sv,   ".vs"sv,           ".vscode"sv,  ".windsurf"sv, ".zed"sv};
 
 // Those without a dot.
 constexpr std::array kPlainFiles = {"crush.json"sv, "opencode.json"sv, "opencode.jsonc"sv};
 
-constexpr std::array kFiles = {".aider.conf.yml"sv, ".devcontainer.json"sv,
-                               ".crush.json"sv,     ".bash_aliases"sv,
-                               ".bash_login"sv,     ".bash_logout"sv,
-                               ".bash_profile"sv,   ".belljar.toml"sv,
-                               ".bashrc"sv,         ".cshrc"sv,
-                               ".envrc"sv,          ".exrc"sv,
-                               ".gitconfig"sv,      ".gitmodules"sv,
-                               ".inputrc"sv,        ".kshrc"sv,
-                               ".login"sv,          ".mcp.json"sv,
-                               ".mkshrc"sv,         ".nvimrc"sv,
-                               ".profile"sv,        ".ripgreprc"sv,
-                               ".tcshrc"sv,         ".vimrc"sv,
-                               ".zlogin"sv,         ".zlogout"sv,
-                               ".zprofile"sv,       ".zshenv"sv,
-                               ".zshrc"sv,          ".xprofile"sv,
-                               ".xsession"sv,       ".xinitrc"sv,
-                               ".xsessionrc"sv};
+// The names of R and others are in lower case here, as the comparison wants them.
+constexpr std::array kFiles = {
+    ".aider.conf.yml"sv, ".bash_aliases"sv, ".bash_login"sv, ".bash_logout"sv, ".bash_profile"sv,
+    ".bashrc"sv,         ".belljar.toml"sv, ".crush.json"sv, ".cshrc"sv,       ".devcontainer.json"sv,
+    ".envrc"sv,          ".exrc"sv,         ".gdbinit"sv,    ".ghci"sv,        ".gitconfig"sv,
+    ".gitmodules"sv,     ".gvimrc"sv,       ".iex.exs"sv,    ".inputrc"sv,     ".irbrc"sv,
+    ".kshrc"sv,          ".lazy.lua"sv,     ".lldbinit"sv,   ".login"sv,       ".mcp.json"sv,
+    ".mkshrc"sv,         ".nvim.lua"sv,     ".nvimrc"sv,     ".ocamlinit"sv,   ".octaverc"sv,
+    ".pdbrc"sv,          ".perldb"sv,       ".profile"sv,    ".pryrc"sv,       ".ripgreprc"sv,
+    ".rprofile"sv,       ".tcshrc"sv,       ".vimrc"sv,      ".xinitrc"sv,     ".xprofile"sv,
+    ".xsession"sv,       ".xsessionrc"sv,   ".zlogin"sv,     ".zlogout"sv,     ".zprofile"sv,
+    ".zshenv"sv,         ".zshrc"sv};
 
 // The last four are of operations that wait for `--continue`: their commands, strategies (a program of that name) and
 // options, and for what git-bisect's shell script of git 2.30 evaluates.
@@ -96,15 +96,17 @@ bool is_one_of(const std::array<std::string_view, N>& names, std::string_view na
 }  // namespace
 
 NameKind protected_name(std::string_view name) {
-  // Nearly every name ends here: those that are listed start with a dot or one of two letters, which only an ignored
-  // code point can precede.
+  // Nearly every name ends here: those that are listed start with a dot, `_` or one of two letters, which only an
+  // ignored code point can precede.
   const auto first = static_cast<unsigned char>(name.empty() ? 0 : name.front());
-  const bool listed = first == '.' || first >= 0x80 || ((first | 0x20U) == 'c' || (first | 0x20U) == 'o');
+  const bool listed =
+      first == '.' || first == '_' || first >= 0x80 || ((first | 0x20U) == 'c' || (first | 0x20U) == 'o');
   if (!listed) return NameKind::kNone;
-  if (first != '.' && first < 0x80 && !name.contains('.')) return NameKind::kNone;
+  if (first != '.' && first != '_' && first < 0x80 && !name.contains('.')) return NameKind::kNone;
   const std::string plain = folded(name);
   if (is_one_of(kPlainFiles, plain)) return NameKind::kFile;
   if (plain == ".git") return NameKind::kGit;
+  if (is_one_of(kRepositories, plain)) return NameKind::kRepository;
   if (is_one_of(kFolders, plain)) return NameKind::kFolder;
   if (is_one_of(kFiles, plain)) return NameKind::kFile;
   if (plain.starts_with(kQuarantinePrefix)) return NameKind::kQuarantine;

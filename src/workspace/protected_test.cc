@@ -53,14 +53,17 @@ TEST(ProtectedNameTest, IsKnownHoweverAFileSystemMayCompareIt) {
   for (const char* name : {".git", ".GIT", ".Git", ".g\u200cit", "\u200d.git", ".gi\ufefft", ".git.", ".git "}) {
     EXPECT_EQ(protected_name(name), NameKind::kGit) << name;
   }
-  for (const char* name : {".claude", ".vscode", ".v\u017fcode", ".hu\u017f\u212aY", ".agents"}) {
+  for (const char* name : {".hg", ".HG", ".h\u200cg", ".jj", ".sl", "_darcs", "_DARCS"}) {
+    EXPECT_EQ(protected_name(name), NameKind::kRepository) << name;
+  }
+  for (const char* name : {".claude", ".vscode", ".helix", ".v\u017fcode", ".hu\u017f\u212aY", ".agents"}) {
     EXPECT_EQ(protected_name(name), NameKind::kFolder) << name;
   }
-  for (const char* name : {".envrc", ".MCP.json", ".bashrc", ".gitmodules"}) {
+  for (const char* name : {".envrc", ".MCP.json", ".bashrc", ".gitmodules", ".Rprofile", ".iex.exs"}) {
     EXPECT_EQ(protected_name(name), NameKind::kFile) << name;
   }
-  for (const char* name :
-       {"", ".", "git", ".gitignore", ".github", ".gitx", "x.git", ".env", ".g\u00eft", "\xff.git"}) {
+  for (const char* name : {"", ".", "git", "_", "_darc", "hg", ".hgignore", ".hgtags", ".gitignore", ".github", ".gitx",
+                           "x.git", ".env", ".g\u00eft", "\xff.git"}) {
     EXPECT_EQ(protected_name(name), NameKind::kNone) << name;
   }
   EXPECT_EQ(protected_name(".belljar-quarantine-12"), NameKind::kQuarantine);

@@ -61,13 +61,18 @@ void rename_inert(int folder, const char* name, const char* inert) {
   (void)move(folder, name, folder, (std::string(inert) + "." + base::random_hex(8)).c_str());
 }
 
-// Git obeys what is in a git folder, whatever that is called, for whoever steps into it; it is none without `HEAD`. Of
-// all that lies in a folder.
+// Git obeys what is in a git folder, whatever that is called, for whoever steps into it; it is none without `HEAD`. The
+// others go by the name. Of all that lies in a folder.
 class Inert : public TreeVisitor {
  public:
   bool on_entry(const TreeEntry& entry) override {
-    if (protected_name(entry.name) != NameKind::kGit) return true;
+    const NameKind kind = protected_name(entry.name);
+    if (!is_repository(kind)) return true;
     const std::string name(entry.name);
+    if (kind == NameKind::kRepository) {
+      rename_inert(entry.folder, name.c_str(), (name + kInertEnd).c_str());
+      return false;
+    }
     if (const OpenedFolder git = OpenedFolder::open(entry.folder, name.c_str(), true)) {
       rename_inert(git.fd(), "HEAD", kInertHead);
     }
@@ -85,6 +90,11 @@ class Undo : public TreeVisitor {
  public:
   bool on_entry(const TreeEntry& entry) override {
     if (entry.name == kInertHead) (void)rename_new(entry.folder, kInertHead, entry.folder, "HEAD");
+    const std::string_view former = entry.name.substr(0, entry.name.size() - std::string_view(kInertEnd).size());
+    if (entry.name.ends_with(kInertEnd) && protected_name(former) == NameKind::kRepository) {
+      (void)rename_new(entry.folder, std::string(entry.name).c_str(), entry.folder, std::string(former).c_str());
+      return false;
+    }
     if (entry.name != kInertGit) return true;
     if (const OpenedFolder git = OpenedFolder::open(entry.folder, kInertGit, true)) {
       (void)rename_new(git.fd(), kInertHead, git.fd(), "HEAD");

@@ -70,9 +70,11 @@ class Quarantine {
 inline constexpr std::string_view kOriginSuffix = ".path";
 // The ending of the file that holds the present path of what could not be moved here.
 inline constexpr std::string_view kElsewhereSuffix = ".at";
-// What the HEAD of a git folder is called in quarantine, without which it is none, and a `.git` in what lies there.
+// What the HEAD of a git folder is called in quarantine, without which it is none, and a `.git` in what lies there; so
+// is any other repository, by this ending of its name.
 inline constexpr const char* kInertHead = "HEAD.quarantined";
 inline constexpr const char* kInertGit = ".git.quarantined";
+inline constexpr const char* kInertEnd = ".quarantined";
 // Takes these names from all that lies in the folder `leaf` of `parent`, and from it.
 void undo_inert(int parent, const char* leaf);
 
