@@ -116,6 +116,9 @@ constexpr Attempt kAttempts[] = {
     {"ReplaceTheSettings", "mv .claude old; mkdir .claude; echo evil > .claude/x", "test -e .claude/x"},
     {"WriteNestedTasks", "echo evil > a/.vscode/tasks.json", "grep -q evil a/.vscode/tasks.json"},
     {"ReplaceALink", "rm -f .gemini; ln -s evil .gemini", "test \"$(readlink .gemini)\" = evil"},
+    {"WriteMercurialsHooks", "echo evil > .hg/hgrc", "grep -q evil .hg/hgrc"},
+    {"ReplaceAnotherRepository", "mv .hg old; mkdir .hg; echo evil > .hg/hgrc", "grep -q evil .hg/hgrc"},
+    {"MakeAnotherRepository", "mkdir -p a/.jj/repo; echo evil > a/.jj/repo/config.toml", "test -e a/.jj"},
     {"WriteInARepositoryByItsShape", "echo evil > bare/config", "grep -q evil bare/config"},
 };
 
@@ -128,6 +131,7 @@ class AttemptTest : public WorkspaceTest, public ::testing::WithParamInterface<A
       file(std::string(name) + "/config", "[core]\n");
     }
     file("sub/.git", "gitdir: ../.git/modules/sub\n");
+    file(".hg/hgrc", "[paths]\n");
     file(".claude/settings.json", "{}");
     file("a/.vscode/tasks.json", "{}");
     // Bubblewrap mounts nothing on a link: a folder with a protected one is refused there.
@@ -252,16 +256,19 @@ TEST_F(WorkspaceTest, PutsAwayWhatTheGuestMadeAtAnyDepth) {
   folder("src/deep");
   const Output output = guest(
       "mkdir .git .vscode; echo evil > .git/config; echo evil > src/deep/.envrc; mkdir x; mv x src/.husky;"
-      "ln -s /etc src/.claude; echo 'gitdir: /x' > f; ln f src/deep/.git; mkfifo .mcp.json; echo fine > src/code.cc;"
+      "ln -s /etc src/.claude; echo 'gitdir: /x' > f; ln f src/deep/.git; mkfifo .mcp.json; mkdir .hg; echo evil > "
+      ".hg/hgrc; "
+      "mkdir src/_darcs; echo evil > src/deep/.Rprofile; echo fine > src/code.cc;"
       "mkdir -p bare/objects bare/refs; echo 'ref: refs/heads/main' > bare/HEAD; mkdir .GIT; echo made");
   EXPECT_EQ(output.out, "made\n");
-  EXPECT_THAT(quarantined(), UnorderedElementsAre(".git", ".vscode", "src/deep/.envrc", "src/.husky", "src/.claude",
-                                                  "src/deep/.git", ".mcp.json", "bare/HEAD", ".GIT"));
+  EXPECT_THAT(quarantined(),
+              UnorderedElementsAre(".git", ".vscode", "src/deep/.envrc", "src/.husky", "src/.claude", "src/deep/.git",
+                                   ".mcp.json", "bare/HEAD", ".GIT", ".hg", "src/_darcs", "src/deep/.Rprofile"));
   EXPECT_THAT(picture(work()), UnorderedElementsAre("src", "src/deep", "src/code.cc: fine\n", "f: gitdir: /x\n", "bare",
                                                     "bare/objects", "bare/refs"));
   EXPECT_THAT(output.err, HasSubstr("put into quarantine, since programs would obey it: '"));
   EXPECT_THAT(output.err,
-              HasSubstr(" and 8 more, to '" + fs::canonical(dir_ / "state").string() + "/belljar/quarantine/"));
+              HasSubstr(" and 11 more, to '" + fs::canonical(dir_ / "state").string() + "/belljar/quarantine/"));
 }
 
 TEST_F(WorkspaceTest, PutsAwayWhatTheGuestMadeInThePlaceOfTheHosts) {
