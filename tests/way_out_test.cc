@@ -15,6 +15,7 @@ namespace belljar::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class WayOutTest : public ::testing::Test {
  protected:
@@ -59,9 +60,16 @@ TEST_F(WayOutTest, SaysHowManyRefusalsAreNotListed) {
       "3<>/dev/tcp/127.0.0.1/$p; "
       "printf \"CONNECT h$i.test:443 HTTP/1.1\\r\\nHost: h$i.test:443\\r\\n\\r\\n\" >&3; read -r line <&3; exec 3>&-; "
       "done; "
-      "echo $line'");
+      "echo $line'",
+      {"--report", work_ / "end.json"});
   EXPECT_THAT(output.out, HasSubstr("403"));
-  EXPECT_THAT(output.err, HasSubstr("refused h1023.test:443"));
+  // The agent decides how many there are, and they are the person's screen's; the settlement has them all.
+  EXPECT_THAT(output.err, HasSubstr("refused h19.test:443"));
+  EXPECT_THAT(output.err, Not(HasSubstr("refused h20.test:443")));
+  EXPECT_THAT(output.err, HasSubstr("belljar: refused: 1004 more (--report FILE lists them)"));
+  const auto report = nlohmann::json::parse(read_text(work_ / "end.json"));
+  ASSERT_EQ(report["denials"].size(), 1024U);
+  EXPECT_EQ(report["denials"][1023]["host"], "h1023.test");
   EXPECT_THAT(output.err, HasSubstr("belljar: refused 6 times more, of hosts that are too many to be listed"));
 }
 

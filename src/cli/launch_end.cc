@@ -22,13 +22,26 @@ std::string subject_of(const egress::Denial& denial) {
   return base::escape(denial.host) + (denial.looked_up() ? " (looked up)" : ":" + std::to_string(denial.port));
 }
 
+// How many lines of a kind a person gets at the end: an agent decides how many there could be.
+constexpr size_t kMostLines = 20;
+
+// A line for each of `all`, by `line_of`, then how many `more` there are.
+template <typename List>
+void print_some(const Context& context, const List& all, auto&& line_of, const char* more) {
+  const size_t shown = std::min(all.size(), kMostLines);
+  for (size_t i = 0; i < shown; ++i) std::fprintf(context.err, "belljar: %s\n", line_of(all[i]).c_str());
+  if (all.size() == shown) return;
+  std::fprintf(context.err, "belljar: %s: %zu more (--report FILE lists them)\n", more, all.size() - shown);
+}
+
 void print_denials(const Context& context, const session::Settlement& settlement) {
-  for (const egress::Denial& denial : settlement.denials) {
-    std::string line = "belljar: refused " + subject_of(denial) + ": " + std::string(egress::code_of(denial.reason));
+  const auto line_of = [](const egress::Denial& denial) {
+    std::string line = "refused " + subject_of(denial) + ": " + std::string(egress::code_of(denial.reason));
     if (denial.count > 1) line += ", " + std::to_string(denial.count) + " times";
     if (!denial.remedy.empty()) line += " (to allow it: " + base::escape(denial.remedy) + ")";
-    std::fprintf(context.err, "%s\n", line.c_str());
-  }
+    return line;
+  };
+  print_some(context, settlement.denials, line_of, "refused");
   if (settlement.unlisted_denials > 0) {
     std::fprintf(context.err, "belljar: refused %llu times more, of hosts that are too many to be listed\n",
                  static_cast<unsigned long long>(settlement.unlisted_denials));
@@ -51,10 +64,10 @@ void print_after(const Context& context, const workspace::Settled& after) {
     std::fprintf(context.err, "belljar: put into quarantine, since programs would obey it: %s, to '%s'\n",
                  list(static_cast<size_t>(count), moved->path).c_str(), base::escape(moved->moved_to).c_str());
   }
-  for (const std::string& text : after.notes()) std::fprintf(context.err, "belljar: %s\n", base::escape(text).c_str());
-  for (const std::string& text : after.unreleased()) {
-    std::fprintf(context.err, "belljar: not done: %s\n", base::escape(text).c_str());
-  }
+  print_some(context, after.notes(), [](const std::string& text) { return base::escape(text); }, "noted");
+  print_some(
+      context, after.unreleased(), [](const std::string& text) { return "not done: " + base::escape(text); },
+      "not done");
 }
 
 void print_end(const Context& context, const session::Settlement& settlement, const plan::Plan& plan) {
